@@ -32,7 +32,7 @@ Main classes and functions by task:
 `agentkit.testing` has fake models and fake servers for tests. `agentkit.provider_kit` is the API for authors of
 providers.
 
-agentkit imports each name on first use, so a program loads only the modules that it uses.
+agentkit imports each of these names on first use, so a program loads only the modules that it uses.
 """
 
 from __future__ import annotations

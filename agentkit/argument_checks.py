@@ -19,7 +19,7 @@ __all__ = [
     "find_closest",
 ]
 
-_RESULT_MEDIA = "Remove this option. agentkit moves media of tool results to a user turn if necessary."
+_RESULT_MEDIA = "Remove this option. If an API refuses media in tool results, agentkit moves them to a user turn."
 _BUDGET = "Pass budget=Budget(max_tokens, counter=…) to limit the prompt."
 _CLIENT = "Pass client_options={NAME: …} to ChatModel."
 
@@ -47,8 +47,8 @@ _AGENTSCOPE = {
 """Advice for each option of AgentScope 1.x that agentkit does not have. The keys are option names."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-# Minimum similarity of a misspelled option to the real option, from 0 to 1. The limit is above 0.8, which is the
-# highest similarity of a real provider parameter to an option (vLLM's `min_tokens`).
+# A parameter counts as a misspelled option if its similarity to the option is at least this value (0 to 1). The
+# value must be above 0.8, the highest similarity of a real provider parameter to an option (vLLM's `min_tokens`).
 _MISSPELLED = 0.85
 
 
@@ -99,11 +99,11 @@ def check_option(name: str, value: object, expected_type: Any, advice: str = "")
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raises `OptionError` if the value of an option is none of the choices."""
+    """Raises `OptionError` if the value of an option is not one of the choices."""
     if value not in choices:
         *others, last = choices
         advice = f"Use {', '.join(others)} or {last}." if others else f"Use {last}."
-        raise OptionError(name, f"{shorten_repr(value, 60)} is unknown", advice)
+        raise OptionError(name, f"unknown value {shorten_repr(value, 60)}", advice)
 
 
 def check_int(name: str, value: object, minimum: int, advice: str = "") -> None:

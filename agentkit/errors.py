@@ -14,17 +14,18 @@
     │   ├── ContextLengthError          the prompt is too long for the model
     │   ├── RateLimitError              too many calls or tokens, or an exhausted quota
     │   ├── OverloadedError             the provider is overloaded or has an internal error
-    │   ├── AuthError                   the provider refuses a key, a permission or a payment
+    │   ├── AuthError                   the provider rejects the API key, denies a permission or asks for a payment
     │   ├── BadRequestError             the provider refuses the request
     │   └── NetworkError                no complete response arrived
     ├── ParseError                      a reply does not contain the expected value
     ├── NoAnswerError                   no attempt of `ask` returned a value
     ├── TemplateError                   a template is invalid, or its rendering failed
-    ├── TemplateNotFoundError           no template file has the name that was asked for
+    ├── TemplateNotFoundError           no template file has the requested name
     └── MissingExtraError (ImportError) an optional package is not installed
 
 Each error text names the place (`msgs[3].content[1]`), says what is wrong, and ends with advice. The values in the
-text are also attributes of the error. A text of more than 1,500 characters is shortened; attributes never are.
+text are also attributes of the error. A text of more than 1,500 characters is shortened. Attributes are never
+shortened.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ class AgentkitError(Exception):
         super().__init__(shorten(text, _MAX_TEXT))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the text and the attributes for pickle, because most constructors do not accept the text."""
+        """Returns the text and the attributes of the error for pickle.
+
+        By default, pickle would pass the text to the constructor, but most subclasses have other parameters.
+        """
         return (_restore, (type(self), str(self), self.__dict__))
 
 
@@ -100,7 +104,7 @@ class MessageError(InputError):
     """Invalid message, block, source or tool."""
 
     def with_prefix(self, place: str) -> MessageError:
-        """Returns a copy of this error with `place` prepended to the attribute `place`."""
+        """Returns a copy of this error whose attribute `place` begins with the argument `place`."""
         dot = "" if self.place.startswith("[") or not self.place else "."
         return MessageError(f"{place}{dot}{self.place}", self.reason, self.advice)
 
@@ -132,7 +136,9 @@ class OptionError(InputError):
 
 
 class ConversionError(AgentkitError):
-    """A converter cannot write a block that the capabilities accept. This is a bug in the formatter.
+    """The method `convert` of a formatter cannot write a block that the formatter's capabilities accept.
+
+    The cause is a bug in the formatter.
 
     Attributes:
         block_type: Type of the block, such as `image`.
@@ -153,7 +159,7 @@ class LossError(AgentkitError):
 
     Attributes:
         target: Name of the target.
-        losses: Pairs of the place of the content and the reason for the loss, in input order.
+        losses: Pairs `(place, reason)` in input order, one for each loss.
         place: Place of the first loss.
         reason: Reason for the first loss.
     """
@@ -172,12 +178,13 @@ class LossError(AgentkitError):
 class BudgetError(AgentkitError):
     """The smallest legal request exceeds the budget.
 
-    The smallest legal request contains the system prompt, the pinned messages and the last message. If the last
-    message has tool results, the request also contains the matching tool calls and all their results.
+    The smallest legal request contains the system prompt, the pinned messages, the last message, and any other
+    message that the budget must keep. If one of these messages has tool results, the request also contains the
+    matching tool calls and all their results.
 
     Attributes:
         limit: Maximum size of the prompt in tokens: the budget's `max_tokens` minus `reserve`.
-        needed: Size of the smallest legal request in tokens. With a limit of this size, the same call succeeds.
+        needed: Size of the smallest legal request in tokens. With a limit of this size, no error occurs.
         required: Places of the messages that the smallest legal request contains.
         place: Last place in `required`, or `msgs` if `required` is empty.
     """
@@ -240,14 +247,14 @@ _PARSE_ADVICE: Final[dict[ParseFailure, str]] = {
 
 
 class ParseError(AgentkitError):
-    """A reply does not contain the expected value. A parser may also return the error as a value.
+    """A reply does not contain the expected value. A parser may also return this error instead of raising it.
 
     Attributes:
         description: What is wrong with the reply.
-        failure: `no_structure` if the reply lacks the expected format or a field, and `wrong_value` if a value is
-            invalid. `cut_off`, `refused` and `filtered`: the reply ended early for this reason.
+        failure: `no_structure` if the reply lacks the expected format or a field. `wrong_value` if a value is
+            invalid. `cut_off`, `refused` or `filtered` if the reply ended early.
         label: Short name of the error, for the application.
-        meta: JSON values for the application. None if there are none.
+        meta: JSON values for the application. None if there are no values.
         place: Field and path of the invalid value, such as `score` or `answer.items[2]`. `reply` for the complete
             reply.
         text: Text from which the value was to be parsed.
@@ -315,7 +322,7 @@ class TemplateError(AgentkitError):
 
 
 class TemplateNotFoundError(AgentkitError):
-    """No template file has the name that was asked for.
+    """No template file has the requested name.
 
     Attributes:
         file: Name of the file, such as `Judge.system.jinja`.
@@ -342,7 +349,7 @@ class ModelError(AgentkitError):
         request_id: Provider's id for the request. None if unknown.
         retry_after: Seconds to wait before the next attempt. None if the provider states no time.
         place: Probable place of the block that the provider refuses. Empty if unknown.
-        retryable: True if the same call may succeed later. agentkit raises the error after any retries of the SDK.
+        retryable: True if the same call may succeed later. The error is raised only after the SDK's own retries.
         advice: Sentence that says how to fix the problem.
     """
 
@@ -409,7 +416,7 @@ class AuthError(ModelError):
 class BadRequestError(ModelError):
     """The provider refuses the request. `place` is the probable place of the refused block."""
 
-    advice = "Check `plan.request`, and the entry of the block in `plan.ledger`."
+    advice = "Check `plan.request`, and the entry of the refused block in `plan.ledger`."
 
 
 class NetworkError(ModelError):

@@ -13,11 +13,11 @@ __all__ = ["get_running_loop", "has_ended", "is_being_canceled", "run_to_complet
 
 
 async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float) -> None:
-    """Runs `work` to completion. A cancellation of the current task takes effect only after `work`.
+    """Runs `work` to completion. A cancellation of the current task takes effect only after `work` has ended.
 
-    If `work` takes longer than `seconds`, `work` is canceled. An anyio shield delays cancellations by scopes of
-    anyio and trio. The shield does not delay `asyncio.timeout`, which cancels the task directly. Therefore, on
-    asyncio, `work` runs in a separate task.
+    If `work` takes longer than `seconds`, `work` is canceled. An anyio shield delays cancellations by cancel
+    scopes of anyio and trio. The shield does not delay `asyncio.timeout`, which cancels the task directly.
+    Therefore, on asyncio, `work` runs in a separate task.
     """
     with anyio.CancelScope(shield=True):
         if _on_asyncio():
@@ -39,7 +39,7 @@ async def _run_in_task(work: Callable[[], Awaitable[None]], seconds: float) -> N
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancellation = error
-    # asyncio logs an exception that is never read, so this line reads the exception of the task
+    # asyncio logs an error if the exception of a task is never read, so this line reads the exception
     failure = None if task.cancelled() else task.exception()
     if cancellation is not None:
         raise cancellation
@@ -81,7 +81,8 @@ def is_being_canceled() -> bool:
     """Returns True if the current task is being canceled.
 
     Call this function after catching a cancellation error. On asyncio, a cancellation error can also come from
-    another task or future that the current task awaited. On trio, the current task is always being canceled.
+    another task or future that the current task awaited. On trio, a cancellation error always means that the
+    current task is being canceled.
     """
     task = asyncio.current_task() if _on_asyncio() else None
     return task is None or task.cancelling() > 0

@@ -1,13 +1,14 @@
 """`prompt_environment` and `model_environment`: the sandboxed jinja environments for prompts and chat templates.
 
-Both environments run templates in jinja's sandbox: a template reaches no private attribute, no module and no file.
-Templates of prompts are strict, so an undefined name is an error. Chat templates of models are lenient, as in
-transformers.
+Both environments run templates in jinja's sandbox. A template has no access to private attributes, modules and
+files. Templates of prompts are strict, so an undefined name is an error. Chat templates of models are lenient, as
+in transformers.
 
-Limits. A rendered text, and the result of an operator, has at most 10,000,000 characters or items. A width or a
-count of a filter or string method is at most 100,000, which is also jinja's limit for `range`. A loop keeps only
-the values that the template stores, so these limits bound its memory. There is no limit for time, or for the
-results of `replace` and `join`. Render templates of unknown origin in a process with limited time and memory.
+Limits. Rendered texts and results of operators have at most 10,000,000 characters or items. A width or
+count that a template passes to a filter or string method is at most 100,000, which is also jinja's limit for
+`range`. A loop keeps only the values that the template stores, so these limits also bound the memory of a loop.
+There is no limit for time, or for the results of `replace` and `join`. Render templates of unknown origin in a
+process with limited time and memory.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TemplateRecord", "dump_yaml", "model_environment", "prompt_environment"]
 
-_MAX_SIZE: Final = 10_000_000  # characters of a text, items of a list, or bits of an integer
-_MAX_WIDTH: Final = 100_000  # widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
+_MAX_SIZE: Final = 10_000_000  # limit for characters of a text, items of a list, and bits of an integer
+_MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
 
 
 # -- environments ---------------------------------------------------------------------------------------------
@@ -38,19 +39,19 @@ _MAX_WIDTH: Final = 100_000  # widths and counts, equal to `jinja2.sandbox.MAX_R
 def prompt_environment(loader: BaseLoader | None = None) -> ImmutableSandboxedEnvironment:
     """Returns the environment for templates of prompts.
 
-    The line break after a block, the spaces before a block and the last line break of a template are removed. An
-    undefined name is an error. Only texts, numbers, None, lists and dicts can be printed. `query.items` is the
-    value of the key `items` if the dict has this key, and otherwise the method.
+    The line break after a statement `{% … %}`, the spaces before a statement, and the last line break of a
+    template are removed. An undefined name is an error. Only texts, numbers, None, lists and dicts can be printed.
+    If a dict `query` has the key `items`, `query.items` is the value of this key and not the method of the dict.
 
-    The filters `yaml` and `json` write a value. Their options are `exclude_defaults`, `exclude_none` and
-    `exclude_fields`, and `indent` for `json`. The function `fail(message)` ends the rendering with an error. There
-    are no random functions, so equal variables give equal texts.
+    The filters `yaml` and `json` convert a value to text. Both have the options `exclude_defaults`, `exclude_none`
+    and `exclude_fields`. The filter `json` also has the option `indent`. The function `fail(message)` ends the
+    rendering with an error. There are no random functions, so equal variables give equal texts.
 
     Args:
-        loader: Loader of the templates that can be included. None if there are none.
+        loader: Loader of the templates that can be included. None if no template can be included.
 
     Raises:
-        MissingExtraError: The packages of the extra `prompts` are missing.
+        MissingExtraError: A package of the extra `prompts` is not installed.
     """
     _import_yaml()
     environment_class = _get_prompt_class()
@@ -82,7 +83,7 @@ def model_environment(strftime_now: Callable[[str], str] | None = None) -> Immut
         strftime_now: Function that formats the current time with a format of `strftime`. None means local time.
 
     Raises:
-        MissingExtraError: The package jinja2 is missing.
+        MissingExtraError: The package jinja2 is not installed.
     """
     environment_class = _get_sandbox_class("tokens", "Rendering a chat template")
     environment = environment_class(
@@ -100,9 +101,9 @@ def model_environment(strftime_now: Callable[[str], str] | None = None) -> Immut
 
 @cache
 def _get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnvironment]:
-    """Returns the class of both environments: jinja's sandbox with limits for the operator `~` and for widths.
+    """Returns the base class of both environments: jinja's sandbox with limits for the operator `~` and widths.
 
-    The class is created here, because jinja2 is an optional package.
+    The class is created inside this function, because jinja2 is an optional package.
     """
     try:
         from jinja2 import nodes
@@ -112,7 +113,7 @@ def _get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnvir
         raise MissingExtraError("jinja2", extra, purpose) from None
 
     class TextJoins(NodeTransformer):
-        """Replaces each `a ~ b` with `[a, b] | concatenate`, because jinja cannot intercept the operator."""
+        """Transformer that replaces `a ~ b` with `[a, b] | concatenate`, because jinja cannot intercept `~`."""
 
         def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:  # noqa: N802 - jinja's name
             self.generic_visit(node)
@@ -205,7 +206,7 @@ def _dump_json(
 
 
 def _check_printable(value: object) -> object:
-    """Refuses to print functions and generators, whose texts differ between processes."""
+    """Refuses to print values such as functions and generators, because their texts differ between processes."""
     from jinja2 import Undefined
 
     printable = (str, int, float, list, tuple, dict, Undefined)
@@ -224,7 +225,7 @@ def _limit_sizes(environment: ImmutableSandboxedEnvironment) -> None:
     filters.update(concatenate=_concatenate, format=_format)
     for name in ("batch", "center", "indent", "slice"):
         filters[name] = _limit_widths(filters[name], 1)
-    environment.concat = _join_pieces  # type: ignore[method-assign]  # joins all texts of a template
+    environment.concat = _join_pieces  # type: ignore[method-assign]  # jinja joins all pieces of a rendered text with it
 
 
 def _check_size(size: float) -> None:
@@ -239,7 +240,10 @@ def _check_widths(values: Iterable[object]) -> None:
 
 
 def _limit_widths(function: Callable[..., Any], start: int) -> Callable[..., Any]:
-    """Wraps a function so that its integer arguments from the position `start` are at most `_MAX_WIDTH`."""
+    """Wraps a function so that an integer argument above `_MAX_WIDTH` is an error.
+
+    Arguments before the position `start` are not checked.
+    """
 
     @wraps(function)
     def call_limited(*args: Any, **kwargs: Any) -> Any:
@@ -249,14 +253,14 @@ def _limit_widths(function: Callable[..., Any], start: int) -> Callable[..., Any
     return call_limited
 
 
-_PERCENT_WIDTH: Final = re.compile(r"%[^%a-zA-Z]*(?:\*|\d{6})")  # a large width, or a width that is an argument
+_PERCENT_WIDTH: Final = re.compile(r"%[^%a-zA-Z]*(?:\*|\d{6})")  # six digits, or a width from an argument
 _BRACE_WIDTH: Final = re.compile(r"\{[^{}]*:[^{}]*\d{6}")
 _NESTED_FIELD: Final = re.compile(r"\{[^{}]*:[^{}]*\{")
 
 
 def _check_format(text: str, large_width: re.Pattern[str]) -> None:
     if large_width.search(text):
-        _raise_error(f"a width in a format is too large, or is an argument. The limit is {_MAX_WIDTH - 1:,}")
+        _raise_error(f"a width in a format is too large, or is not a constant. The limit is {_MAX_WIDTH - 1:,}")
 
 
 def _format(text: object, *args: Any, **kwargs: Any) -> str:
@@ -309,9 +313,9 @@ def _add(left: Any, right: Any) -> Any:
 
 
 class TemplateRecord(dict[str, Any]):
-    """Fields of a model or dataclass, as a dict that knows which fields have their default value.
+    """Dict of the fields of a model or dataclass. The object also stores which fields have their default value.
 
-    The filters `yaml` and `json` omit these fields with the option `exclude_defaults`.
+    The filters `yaml` and `json` omit the fields with their default value if `exclude_defaults` is True.
     """
 
     __slots__ = ("_defaults",)
@@ -322,7 +326,7 @@ class TemplateRecord(dict[str, Any]):
 
     @staticmethod
     def get_defaults(fields: Mapping[str, Any]) -> frozenset[str]:
-        """Returns the names of the fields whose value is the default. Returns no names for a dict of no model."""
+        """Returns the names of the fields whose value is the default. Returns no names for a plain dict."""
         return fields._defaults if isinstance(fields, TemplateRecord) else frozenset()
 
 
@@ -363,7 +367,7 @@ def _exclude_fields(value: object, names: str | Sequence[str]) -> object:
 
 
 def _select_fields(value: object, exclude_defaults: bool, exclude_none: bool) -> Any:
-    """Returns a copy of a value with dicts and lists only, and without the fields to exclude."""
+    """Returns a copy of a value with only dicts, lists and scalars, and without the fields to exclude."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, dict):
@@ -378,22 +382,22 @@ def _select_fields(value: object, exclude_defaults: bool, exclude_none: bool) ->
         items = cast("Iterable[object]", value)
         return [_select_fields(item, exclude_defaults, exclude_none) for item in items]
     _check_printable(value)
-    return str(value)  # raises the error of an undefined value
+    return str(value)  # the value is undefined here, so `str` raises the error of jinja
 
 
 # -- YAML -----------------------------------------------------------------------------------------------------
 
 
 def dump_yaml(value: object) -> str:
-    """Writes a JSON value as YAML text, which ends with a line break.
+    """Writes a JSON value as YAML text. The text ends with a line break.
 
-    Dicts and lists are written as blocks, and a text with line breaks is written as a `|` block if YAML can
-    represent the text so. The order of keys and all characters are kept. Other texts are broken at the first space
-    after 100 characters.
+    Dicts and lists are written as blocks. A string with line breaks is written as a `|` block if YAML can
+    represent the string in this way. Other strings are broken at the first space after 100 characters. The order
+    of keys and all characters are kept.
 
     Raises:
         OptionError: The value is not a JSON value, or is nested too deeply.
-        MissingExtraError: The package pyyaml is missing.
+        MissingExtraError: The package pyyaml is not installed.
 
     Example:
         >>> print(dump_yaml({"port": "Brest", "tides": [1.5, 7]}), end="")
@@ -434,8 +438,8 @@ _FRAGILE: Final = re.compile("[\r\x85\u2028\u2029]")
 def _get_dumper_class() -> Any:
     yaml = _import_yaml()
 
-    class Dumper(yaml.SafeDumper):  # type: ignore[misc, name-defined]  # the class is known at run time
-        """Dumper that indents the items of a list, and writes no references."""
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc, name-defined]  # the class is known only at run time
+        """Dumper that indents the items of a list, and writes repeated values in full, without references."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True

@@ -89,7 +89,7 @@ def parse_json(text: str | bytes | bytearray) -> Any:
 
     """
     try:
-        return from_json(text, cache_strings="keys")  # caches only keys, because values rarely repeat
+        return from_json(text, cache_strings="keys")  # only keys are cached, because values rarely repeat
     except (ValueError, TypeError):  # the text may have lone surrogates, which pydantic-core refuses
         pass
     try:
@@ -109,7 +109,7 @@ def as_list(value: object) -> list[Any]:
 
 
 def find_value(fields: Mapping[str, Any], path: str) -> object:
-    """Returns the value at a path of nested keys, separated by dots. Returns None if there is no value.
+    """Returns the value at a path of nested keys that are separated by dots. Returns None if there is no value.
 
     >>> find_value({"text": {"format": "json"}}, "text.format")
     'json'

@@ -1,4 +1,4 @@
-"""`import_on_first_use`: names of a package whose modules are imported at the first use of each name."""
+"""`import_on_first_use`: imports a module only when a program first uses a name from the module."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["import_on_first_use"]
 def import_on_first_use(
     package: str, modules: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
-    """Returns `__all__`, `__getattr__` and `__dir__` for a package or module with lazy names (PEP 562).
+    """Returns `__all__`, `__getattr__` and `__dir__` for a package that imports names on first use (PEP 562).
 
-    A program then loads only the modules that it uses. Type checkers need the same names as imports under
+    A program then loads only the modules that it uses. For type checkers, also import the names under
     `if TYPE_CHECKING:`. Assign the result in the `else` branch, because a type checker that sees `__getattr__`
     accepts every name.
 
     Args:
-        package: `__name__` of the package.
-        modules: Names that each module defines, separated by spaces, by the module's full name.
+        package: `__name__` of the package or module.
+        modules: Maps the full name of each module to the names to import from it, separated by spaces.
 
     Example:
         >>> names, get, _ = import_on_first_use(__name__, {"agentkit.messages.message": "Msg"})

@@ -1,7 +1,7 @@
 """Loggers of the library: `agentkit`, and a child logger for each area. The application configures the handlers.
 
-Records at DEBUG and INFO contain places, reasons and sizes, but no conversation text and no credentials. If a tool
-or a function that observes an adapter raises an exception, a record at WARNING contains the traceback.
+Log records at DEBUG and INFO contain places, reasons and sizes, but no conversation text and no credentials. If a
+tool or a function that observes an adapter raises an exception, a log record at WARNING contains the traceback.
 """
 
 from __future__ import annotations

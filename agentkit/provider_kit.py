@@ -3,8 +3,8 @@
 A provider package imports this module and no other module of agentkit, except `agentkit.testing` in its tests.
 Applications import `agentkit`. The guide `examples/guides/write_a_provider.md` shows a complete provider.
 
-A provider is a `Provider` object, which an entry point in the group `agentkit.providers` names. The names of this
-module are listed by task. Call `help()` on a name to read about its fields and arguments.
+A provider is a `Provider` object. An entry point in the group `agentkit.providers` refers to this object. The
+names of this module are listed by task below. Call `help()` on a name to read about its fields and arguments.
 
 To declare what an API accepts:
 
@@ -62,7 +62,8 @@ To write a token counter:
 To write the `__init__` of a large provider package, so that a program loads only the modules that it uses:
 `import_on_first_use`.
 
-To write tests, use `agentkit.testing`: `check_provider` finds faults, and a `FakeService` imitates the API.
+To write tests, use `agentkit.testing`: `check_provider` finds faults in a provider, and a `FakeService` imitates
+the API.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def shorten_repr(value: object, limit: int = _LIMIT) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Shortens a text that has more than `limit` characters by removing its middle."""
+    """Removes the middle of a text that has more than `limit` characters. Returns a shorter text unchanged."""
     if len(text) <= limit:
         return text
     return f"{text[: limit - limit // 4]} … ({len(text):,} characters) … {text[len(text) - limit // 4 :]}"
@@ -57,7 +57,7 @@ def _text_repr(text: str | bytes | bytearray, limit: int) -> str:
     if len(text) <= limit and len(full := repr(text)) <= limit + 2:
         return full
     unit = "characters" if isinstance(text, str) else "bytes"
-    limit = max(limit - 30, _MIN_TEXT)  # reserves characters for the length that is added after the text
+    limit = max(limit - 30, _MIN_TEXT)  # leaves space for the length of the text, which is added at the end
     return f"{repr(text[:limit])[:limit]}… ({len(text):,} {unit})"
 
 
@@ -116,7 +116,7 @@ _BRACKETS: Final[dict[Any, Any]] = {
 
 
 def _item_reprs(container: Any, limit: int) -> Iterator[str]:
-    """Yields the shortened repr of each item in a container. If there is only one item, its repr may be longer."""
+    """Yields the shortened repr of each item in a container. A single item may have a longer repr."""
     is_mapping = hasattr(container, "items")
     pairs: Any = container.items() if is_mapping else ((None, item) for item in container)
     for key, item in pairs:

@@ -217,7 +217,7 @@ async def test_an_option_of_the_formatter_can_be_passed_by_name() -> None:
 
 async def test_the_error_for_an_invalid_value_lists_the_valid_values() -> None:
     wrong: dict[str, Any] = {"on_loss": "rasie"}
-    sentence = r"^on_loss: 'rasie' is unknown\. Use describe, drop or raise"
+    sentence = r"^on_loss: unknown value 'rasie'\. Use describe, drop or raise"
     with pytest.raises(OptionError, match=sentence):
         OpenAIMultiAgentFormatter(**wrong)
     with pytest.raises(OptionError, match=sentence):

@@ -125,7 +125,7 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
     (
         BadRequestError("gemini", "no such part", status=400, place="msgs[2].content[0]"),
         "msgs[2].content[0] (probable place): gemini (400): no such part. Check `plan.request`, and the entry of "
-        "the block in `plan.ledger`.",
+        "the refused block in `plan.ledger`.",
         {"place": "msgs[2].content[0]", "retryable": False, "provider_message": "no such part"},
     ),
     (

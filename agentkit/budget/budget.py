@@ -78,7 +78,7 @@ class Budget:
 def _check_tokens(place: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         reason = f"must be a non-negative integer, got {shorten_repr(value, 60)}"
-        raise OptionError(place, reason, "Pass the number of tokens as an integer.")
+        raise OptionError(place, reason, "Pass the number of tokens as an integer of at least 0.")
 
 
 def _check_strategies(strategies: Sequence[CutStrategy]) -> None:

@@ -1,7 +1,9 @@
-"""The cut grid: the points of a conversation, in tokens from the start of the history, at which a cut may end.
+"""The cut grid: the points of a conversation at which a cut may end.
 
-The points are the multiples of a step. While a conversation grows, a cut on a grid stays at one point until the
-request exceeds its limit, so that the prefix of the prompt and the provider's prompt cache remain valid.
+A cut drops or shortens messages so that a request stays within its token limit. The points are the multiples of a
+step, in tokens from the start of the history. While a conversation grows, the cut ends at the same point until the
+request exceeds the limit. Until then, the prefix of the prompt is unchanged, and the provider's prompt cache
+remains valid.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from agentkit.budget.units import Units
 
 __all__ = ["get_grid_step", "round_down", "round_up"]
 
-# By default, a cut may end only at multiples of a quarter of the budget. With smaller steps, the cut would change
-# more often. After each change, the next request misses the provider's prompt cache.
+# By default, the step is a quarter of the tokens that the budget leaves after the system prompt. With smaller
+# steps, the cut would change more often. After each change, the next request misses the provider's prompt cache.
 _STEPS_PER_BUDGET = 4
 
 
@@ -28,10 +30,10 @@ def get_grid_step(strategy: CutStrategy, units: Units, limit: int) -> int:
 
 
 def round_down(tokens: int, step: int) -> int:
-    """Returns the last grid point at or before `tokens`. `step` must not be 0."""
+    """Returns the largest multiple of `step` that is at most `tokens`. `step` must not be 0."""
     return tokens // step * step
 
 
 def round_up(tokens: int, step: int) -> int:
-    """Returns the first grid point at or after `tokens`. `step` must not be 0."""
+    """Returns the smallest multiple of `step` that is at least `tokens`. `step` must not be 0."""
     return -(-tokens // step) * step

@@ -8,14 +8,16 @@ Idea
     A local counter estimates the tokens that the first n edits save. The budget fitter uses the estimates to find
     the smallest sufficient n. It therefore builds and measures only a few requests.
 
-    If a strategy has a step, a cut may end only at multiples of the step, in tokens from the start of the history.
-    While the conversation grows, the cut stays at one position until the request exceeds the limit. As long as the
-    cut stays, the prefix of the prompt is unchanged, and the provider's prompt cache remains valid.
+    If the `step` of a strategy is not 0, a cut may end only at multiples of `step`, or after the last edit. These
+    multiples are counted in tokens from the start of the history. While the conversation grows, the cut stays at
+    one position until the request exceeds the limit. As long as the cut stays, the prefix of the prompt is
+    unchanged, and the provider's prompt cache remains valid.
 
 Invariants
-    - More edits never increase the estimated number of tokens (weight), because no edit adds tokens.
-    - The order of edits depends on the conversation alone. The limit only sets the default step. With equal
-      steps, a larger limit therefore keeps everything that a smaller limit keeps.
+    - More edits never increase the estimated number of tokens (weight), because the estimated saving of each edit
+      is at least 0.
+    - The order of edits depends on the strategies and the conversation. The limit only sets the default step. With
+      equal steps, a larger limit therefore keeps everything that a smaller limit keeps.
     - No edit changes the system prompt or a pinned unit, with one exception: summaries are pinned but may be
       dropped.
     - Examples of the task (`EXAMPLE_MARK`) are dropped after all other edits.
@@ -23,14 +25,14 @@ Invariants
     - The plan calls `order` of a strategy only if the edits of the earlier strategies are not enough.
 
 Cost
-    The plan calls `order` at most once for each strategy. A call takes O(n) for n units. Each later
-    search for a weight or a position takes O(log n). For a strategy that shortens units, the plan also calls
-    `edit` once for each edit.
+    The plan calls `order` at most once for each strategy. This call takes O(n) time for n units. Each later search
+    for a weight or a position takes O(log n) time. For a strategy that shortens units, the plan also calls `edit`
+    once for each edit.
 
 Example:
     The conversation has eight units of ten tokens each. The strategy keeps the first unit, which is the task, and
     the newest unit. It may drop the six units between them. With a step of 20 tokens, a cut may drop 1, 3 or 5
-    units, because the last dropped unit then ends at 20, 40 or 60 tokens. A cut may also drop all six units.
+    units. The last dropped unit then ends at 20, 40 or 60 tokens. A cut may also drop all six units.
 
     >>> from agentkit import Msg, OldestFirstInSteps
     >>> from agentkit.budget.units import Units
@@ -76,8 +78,8 @@ class UnitChange(NamedTuple):
 
     A unit is one message, or one assistant turn with tool calls and all their results.
 
-    `remainder` has the messages that remain of the units. If `remainder` is empty, the change drops all units from
-    `first` to `stop`. Otherwise, the change affects only the unit `first`.
+    `remainder` contains the messages of the units that remain after the change. If `remainder` is empty, the
+    change drops all these units. Otherwise, the change affects only the unit `first`.
     """
 
     first: UnitNumber
@@ -88,10 +90,12 @@ class UnitChange(NamedTuple):
 class CutPlan:
     """List of all edits that the strategies allow in one conversation, with the tokens that the edits save.
 
+    An edit drops or shortens one unit of the conversation. A cut applies the first n edits of the list.
+
     Attributes:
         steps: For each strategy, the distance in tokens between the points of the history at which a cut may end.
             0 allows a cut to end after any edit.
-        is_exact: True if a cut may end after any edit, because all steps are 0.
+        is_exact: True if all steps are 0, so that a cut may end after any edit.
         order_is_stable: True if new messages only add edits at the end of the list.
     """
 
@@ -112,13 +116,13 @@ class CutPlan:
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
-        # Maps the index of each edited unit to the messages of the unit that remain after all planned edits.
+        # Maps the index of each edited unit to the messages that remain of the unit after the planned edits.
         self._remainders: dict[UnitNumber, Remainder] = {}
         self._created: list[CutStage] = []
         self._pending = self._create_stages()
 
     def with_limit(self, limit: int) -> CutPlan:
-        """Returns a plan with the same strategies and units for another token limit."""
+        """Returns a new plan for another token limit, with the same strategies and units."""
         return CutPlan(self._strategies, self.units, limit, self._weigh, self._cut_first)
 
     @property
@@ -129,7 +133,7 @@ class CutPlan:
             self._created.append(stage)
             yield stage
 
-    # -- questions about a number of edits -------------------------------------------------------------------
+    # -- numbers of edits, and what they save or change ------------------------------------------------------
 
     @property
     def end(self) -> EditCount:
@@ -163,7 +167,7 @@ class CutPlan:
         return EditCount(count)
 
     def position_from(self, count: EditCount) -> EditCount:
-        """Returns the smallest number of edits, at least `count`, after which a cut may end."""
+        """Returns the smallest number of edits that is at least `count` and after which a cut may end."""
         start = 0
         for stage in self.stages if count else ():
             if count <= start + len(stage.order):
@@ -172,14 +176,14 @@ class CutPlan:
         return EditCount(start)
 
     def position_after(self, count: EditCount) -> EditCount:
-        """Returns the smallest number of edits, greater than `count`, after which a cut may end.
+        """Returns the smallest number of edits that is greater than `count` and after which a cut may end.
 
         If there is no such number, the number of all edits is returned.
         """
         return self.position_from(EditCount(count + 1))
 
     def position_before(self, count: EditCount) -> EditCount:
-        """Returns the largest number of edits, less than `count`, after which a cut may end.
+        """Returns the largest number of edits that is less than `count` and after which a cut may end.
 
         If `count` is 0, -1 is returned.
         """
@@ -205,7 +209,7 @@ class CutPlan:
         changes: list[UnitChange] = []
         for number, remainder in sorted(remainders.items()):
             if remainder and all(map(is_, remainder, self.units.unit(number))):
-                continue  # the edit changed nothing
+                continue  # the edits left all messages of the unit unchanged
             stop = UnitNumber(number + 1)
             if changes and not remainder and not changes[-1].remainder and changes[-1].stop == number:
                 changes[-1] = changes[-1]._replace(stop=stop)
@@ -220,9 +224,9 @@ class CutPlan:
         )
 
     def _edited(self, count: EditCount) -> Iterator[tuple[CutStage, Sequence[UnitNumber]]]:
-        """Yields the stages that contain the first `count` edits, each with the indexes of the edited units.
+        """Yields each stage that contains some of the first `count` edits, with the units that these edits change.
 
-        A stage contains edits of one strategy.
+        A stage is a part of the plan with edits of one strategy. A unit is identified by its index.
         """
         remaining = int(count)
         for stage in self.stages:
@@ -232,7 +236,7 @@ class CutPlan:
             if not remaining:
                 return
 
-    # -- stages ----------------------------------------------------------------------------------------------
+    # -- creation of stages, the parts of the plan -----------------------------------------------------------
 
     def _create_stages(self) -> Iterator[CutStage]:
         last = len(self._strategies) - 1

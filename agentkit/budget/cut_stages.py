@@ -23,9 +23,9 @@ A unit is one message, or one assistant turn with tool calls and all their resul
 
 @dataclass(slots=True)
 class CutStage:
-    """Part of a cut plan with the edits of one strategy. Each entry of `order` is one edit.
+    """Part of a cut plan that contains edits of one strategy. Each entry of `order` is one edit.
 
-    The methods count edits from the start of the stage.
+    The methods count edits from the start of this part, which is called a stage.
 
     Attributes:
         order: Indexes of the units that the edits change, in the order of the edits.
@@ -62,11 +62,11 @@ class CutStage:
         return EditCount(bisect_left(sums, sums[first] + saving, first, last) - first)
 
     def position_from(self, count: int) -> EditCount:
-        """Returns the smallest allowed number of edits that is at least `count`.
+        """Returns the smallest number of edits that is at least `count` and after which a cut may end.
 
-        A cut applies the first edits of one stage, and a stage has the edits of one strategy. `count` must be at
-        least 1. If `step` is not 0, a cut may end only at a multiple of `step` tokens, counted from the start of
-        the history. The cut then includes each edit whose unit ends at or before this multiple.
+        Edits are counted from the start of this stage, which is a part of the cut plan. `count` must be at least
+        1. If `step` is not 0, a cut may end only at a multiple of `step` tokens, counted from the start of the
+        history. Such a cut includes each edit of the stage whose unit ends at or before the multiple.
         """
         if not self.step:
             return EditCount(count)
@@ -74,9 +74,10 @@ class CutStage:
         return EditCount(bisect_right(self.order, line, count, key=self.units.end))
 
     def position_before(self, count: int) -> EditCount:
-        """Returns the largest number of edits, less than `count`, after which a cut may end.
+        """Returns the largest number of edits that is less than `count` and after which a cut may end.
 
-        `count` must be at least 1.
+        Edits are counted from the start of this stage, which is a part of the cut plan. `count` must be at least
+        1.
         """
         if not self.step:
             return EditCount(count - 1)
@@ -87,11 +88,11 @@ class CutStage:
 def split_order(
     order: Sequence[UnitNumber], units: Units, cut_first: frozenset[str], line: int | None
 ) -> tuple[Sequence[UnitNumber], ...]:
-    """Splits the units to edit into two lists: units that call a tool in `cut_first`, and all other units.
+    """Splits the list of units that a strategy edits into two lists, the first of which is edited first.
 
-    The units of the first list are edited first. If `line` is not None, the first list contains only units that
-    end at most `line` tokens after the start of the history. If `cut_first` is empty, the result is one list of
-    all units.
+    The first list contains the units that call a tool in `cut_first`. If `line` is not None, these units must also
+    end at most `line` tokens after the start of the history. The second list contains all other units. If
+    `cut_first` is empty, the result is one list of all units.
     """
     if not cut_first:
         return (order,)

@@ -31,7 +31,7 @@ _Origin: TypeAlias = int | tuple[Provenance, ...]
 
 @dataclass(slots=True)
 class EditedConversation:
-    """Conversation and the changes that a cut makes. `apply` returns the changed conversation.
+    """Conversation, and the changes that a cut makes to it. `apply` returns the changed conversation.
 
     Attributes:
         dropped_messages: Indexes of the input messages that lose at least one block. `record` sets this list.
@@ -81,10 +81,11 @@ class EditedConversation:
         return TracedConversation(msgs, origins, self._find_normal_form(msgs, replaced))
 
     def _find_normal_form(self, msgs: list[Msg], replaced: UnitNumber | None) -> NormalForm | None:
-        """Returns the properties of the conversation if the cut only dropped units. Otherwise, returns None.
+        """Returns the properties of the edited conversation if it is known to be in normal form.
 
-        A unit contains its calls with all their results. A conversation in normal form therefore stays in normal
-        form if complete units are dropped.
+        Returns None otherwise. In normal form, each tool call has one result directly after the turn with the
+        call. A unit contains its tool calls with all their results. A conversation in normal form therefore stays
+        in normal form if the cut only drops complete units.
         """
         normal_form = self.conversation.normal_form
         if normal_form is None or replaced is not None or any(change.remainder for change in self.changes):
@@ -129,7 +130,7 @@ class EditedConversation:
 
 def _record_dropped(origins: list[_Origin], ledger: Ledger) -> Collection[int]:
     """Records dropped messages in the ledger. Returns the indexes of the input messages that lose blocks."""
-    if {*map(type, origins)} <= {int}:  # fast path, because most messages are unchanged input messages
+    if {*map(type, origins)} <= {int}:  # fast path for the usual case: all are unchanged input messages
         numbers = cast("list[int]", origins)
     else:
         numbers = [origin for origin in origins if isinstance(origin, int)]
@@ -146,7 +147,7 @@ def _record_dropped(origins: list[_Origin], ledger: Ledger) -> Collection[int]:
 
 
 def _find_edits(old: Block, new: Block, path: BlockPath) -> Iterator[tuple[BlockPath, Disposition]]:
-    """Yields the path and disposition of an edited block, or of each edited item of a tool result."""
+    """Yields the path and ledger disposition of an edited block, or of each edited item of a tool result."""
     if new is old:
         return
     if isinstance(old, ToolResultBlock) and isinstance(new, ToolResultBlock) and not isinstance(new.output, str):

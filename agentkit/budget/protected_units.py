@@ -1,4 +1,4 @@
-"""Units that a cut must keep: the system prompt, pinned messages, the task, and the newest messages."""
+"""Units that a cut must keep, such as the system prompt, pinned messages and the newest message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def find_protected_units(units: Units, keep_task: bool = False) -> set[UnitNumbe
 
     A cut keeps the units of the system prompt, the pinned units, and the examples of the task. It also keeps the
     newest unit, and the newest unit that the viewer sees. The viewer is the agent that the request is for. If
-    `keep_task` is True, a cut also keeps the unit of the first user message. Only `DropExamples` drops examples.
+    `keep_task` is True, a cut also keeps the unit of the first user message, which states the task. The strategy
+    `DropExamples` may nevertheless drop examples that are not pinned.
     """
     numbers = units.numbers
     protected = {*numbers[: units.system], *units.pinned, *units.examples, *numbers[-1:]}
@@ -26,9 +27,10 @@ def find_protected_units(units: Units, keep_task: bool = False) -> set[UnitNumbe
 
 
 def find_task(units: Units) -> UnitNumber | None:
-    """Returns the index of the unit with the first user message that is not part of an example of the task.
+    """Returns the index of the unit with the task, which is the first user message.
 
-    Returns None if there is no such message.
+    Messages of examples, and messages that contain tool results, are ignored. Returns None if there is no other
+    user message.
     """
     return next(
         (
@@ -44,7 +46,7 @@ def find_task(units: Units) -> UnitNumber | None:
 
 
 def find_summaries(units: Units) -> list[UnitNumber]:
-    """Returns the indexes of the units with a summary that `Summarize` wrote."""
+    """Returns the indexes of the units that consist of one summary, which `Summarize` wrote."""
     return [
         number
         for number in units.pinned

@@ -18,7 +18,7 @@ from agentkit.reprs import bounded_repr
 __all__ = ["ClearResults", "ShrinkResults"]
 
 _MEDIA_LENGTH = 1_000  # assumed length of a media item, in characters
-_MAX_PORTIONS = 16  # maximum number of edits that shrink the results of one assistant turn
+_MAX_PORTIONS = 16  # maximum number of edits that shrink the tool results of one assistant turn
 # A text is shrunk only if more than this number of characters can be removed. The inserted note has about 100
 # characters, so a smaller removal would hardly shorten the text.
 _MARK_LENGTH = 200
@@ -90,7 +90,7 @@ class ShrinkResults(CutStrategy):
     Attributes:
         characters: Number of characters that remain of a long text: half from the start and half from the end.
         step: Distance in tokens between the points of the history at which a cut may end. See `CutStrategy.step`.
-        repeats: True, because several edits may shrink the results of one assistant turn.
+        repeats: True, because several edits may shrink the tool results of one assistant turn.
     """
 
     characters: int = 2_000
@@ -129,7 +129,7 @@ class ShrinkResults(CutStrategy):
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """Returns the messages of a unit without the middle of some long tool results.
 
-        Each call shrinks a limited number of the results that are still long, the oldest first.
+        Each call of this method shrinks a limited number of the results that are still long, the oldest first.
         """
         portion = _find_long_results(unit, newest, self.characters)[: _portion_size(unit)]
         changed: dict[int, set[int]] = {}
@@ -150,8 +150,8 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
         if isinstance(block, ToolResultBlock)
     ]
     if newest:
-        # The newest result that a tool returned stays complete. Error results that the repair added are ignored
-        # here, because no tool returned them.
+        # The newest result that a tool returned stays complete. The error results that agentkit adds for
+        # interrupted tool calls are ignored here, because no tool returned these results.
         real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]

@@ -39,7 +39,7 @@ class CutStrategy:
 
     The base class drops all units that are not protected, the oldest first. A unit is one message, or one
     assistant turn with tool calls and all their results. An edit drops or shortens one unit. A cut applies edits
-    one by one until the request fits.
+    one by one until the request fits the budget.
 
     A subclass overrides `order`. A subclass that keeps a part of each unit also overrides `edit`.
 
@@ -48,9 +48,10 @@ class CutStrategy:
             is unchanged until the cut moves to the next point. 0 lets a cut end after any edit. None means a
             quarter of the tokens that the budget leaves for messages after the system prompt. If `step` is not 0,
             `order` must return ascending indexes.
-        order_is_stable: True if new messages only add units at the end of `order`. If the first n edits are
-            too few for a conversation, they are then also too few after new messages.
-        repeats: True if `order` may contain a unit several times. Each `edit` then removes more of the unit.
+        order_is_stable: True if new messages only add units at the end of `order`. If the first n edits do not
+            save enough tokens, they are then also not enough after new messages.
+        repeats: True if `order` may contain a unit several times. Each call of `edit` then removes more of the
+            unit.
     """
 
     step: int | None = 0
@@ -58,7 +59,7 @@ class CutStrategy:
     repeats: bool = False
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the indexes of the units to edit, in the order of the edits. Protected units are omitted."""
+        """Returns the indexes of the units to edit, in the order of the edits. Omits protected units."""
         protected = self.protected(units)
         return [number for number in units.numbers if number not in protected]
 
@@ -93,9 +94,9 @@ class OldestFirst(CutStrategy):
 
     The system prompt, pinned messages and the newest message remain.
 
-    Tool calls are dropped together with their results. The cut drops as little as possible. After almost every
-    new message, the cut therefore drops more, and the request misses the provider's prompt cache.
-    `OldestFirstInSteps` avoids most of these cache misses.
+    Tool calls are dropped together with their results. By default, the cut drops as little as possible. After
+    almost every new message, the cut therefore drops more, so that the start of the history changes. The request
+    then misses the provider's prompt cache. `OldestFirstInSteps` avoids most of these cache misses.
 
     Attributes:
         keep_task: True to keep the first user message.
@@ -127,8 +128,8 @@ class OldestFirstInSteps(OldestFirst):
 
     A cut drops the messages that end at or before a multiple of `step` tokens, counted from the start of the
     history. The cut moves at most once for each `step` tokens of new messages. Every process computes the same
-    cut for the same conversation. A cut that moves in every turn may cost more than no cut, because after each
-    move all later messages miss the cache.
+    cut for the same conversation. A cut that moves in every turn may cost more than no cut: after each move,
+    the prefix of all remaining messages is new, and these messages miss the cache.
 
     Attributes:
         keep_task: True to keep the first user message.
@@ -149,17 +150,23 @@ class DropExamples(CutStrategy):
     """
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the indexes of the examples, the oldest first. Pinned examples are omitted."""
+        """Returns the indexes of the examples, the oldest first. Omits pinned examples."""
         protected = self.protected(units)
         return [number for number in units.examples if number not in protected]
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the indexes of the units that must remain: all except the examples that are not pinned."""
+        """Returns the indexes of the units that must remain: all units except examples.
+
+        Pinned examples must remain, too, and so must the newest unit.
+        """
         return {*units.numbers} - ({*units.examples} - {*units.pinned, *units.numbers[-1:]})
 
 
 def check_number(option: str, value: int | None) -> None:
-    """Raises OptionError unless a strategy's option is an integer of at least 0. `step` may also be None."""
+    """Raises OptionError unless a strategy's option is an integer of at least 0.
+
+    The option `step` may also be None.
+    """
     if (value is None and option == "step") or (type(value) is int and value >= 0):
         return
     reason = f"must be a non-negative integer, got {shorten_repr(value, 60)}"
@@ -167,7 +174,7 @@ def check_number(option: str, value: int | None) -> None:
 
 
 def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
-    """Returns the unit index at which the last `count` items of `numbers` begin. `numbers` must be ascending.
+    """Returns the first of the last `count` unit indexes in `numbers`. `numbers` must be ascending.
 
     If `count` is 0 or `numbers` is empty, the index of the newest unit of the conversation is returned. Otherwise,
     if `numbers` has fewer than `count` items, 0 is returned.

@@ -78,7 +78,7 @@ def _refuse_units(
 ) -> NoReturn:
     unknown = [*islice((number for number in order if not 0 <= number < unit_count), 5)]
     if protected:
-        kind, numbers, advice = "protected", protected, "Remove the units that `protected` returns."
+        kind, numbers, advice = "protected", protected, "Omit the units that `protected` returns."
     elif unknown:
         kind, numbers, advice = "unknown", unknown, f"Return only indexes from 0 to {unit_count - 1}."
     else:
@@ -101,7 +101,8 @@ def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> Non
 def _untouchable(strategy: CutStrategy, units: Units) -> set[UnitNumber]:
     """Returns the indexes of the units that a strategy must not change.
 
-    A strategy that drops whole units may drop summaries, although summaries are pinned, and examples of the task.
+    A strategy that drops whole units may drop examples of the task. It may also drop summaries, although summaries
+    are pinned.
     """
     if is_dropping(strategy):
         examples = {*units.examples} - {*units.pinned, *units.numbers[-1:]}

@@ -33,16 +33,16 @@ _MESSAGE_TOKENS = 20  # estimated tokens of a summary message in addition to its
 class Summarize(CutStrategy):
     """Cut strategy that drops the oldest messages in steps and replaces them with a summary.
 
-    A summary is a pinned user message in `plan.history`. Each summary is written once and identified by a digest
-    of the messages that it replaces. The caller may therefore continue with `plan.history` or with the original
-    messages. Messages that are dropped later get a new summary after the existing summaries, so that the prefix of
-    the prompt stays unchanged.
+    A summary is a pinned user message in `plan.history`. Each summary is written once and cached. The key is a
+    digest of the messages that the summary replaces. The caller may continue with `plan.history`, or with the
+    original messages, for which the cached summary is used again. Messages that are dropped later get a new
+    summary after the existing summaries, so that the prefix of the prompt stays unchanged.
 
     If `summarizer` raises an error, the caller of the formatter gets the error.
 
     Attributes:
-        summarizer: Async function that takes messages and returns the text of their summary. The messages may
-            include earlier summaries, which are summarized again if there are too many.
+        summarizer: Async function that takes messages and returns the text of their summary. If there are too many
+            summaries, the messages include the earlier summaries, and the new summary replaces them.
         max_tokens: Maximum number of tokens for all summaries together, at least 200. The middle of a summary that
             is too long is removed.
         step: Distance in tokens between the points of the history at which a cut may end. See
@@ -79,7 +79,7 @@ class Summarize(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         """Returns the indexes of the units that may be dropped, the oldest unit first.
 
-        If there are too many summaries, the summaries come first, because one new summary replaces them.
+        If there are too many summaries, the result begins with their units, because one new summary replaces them.
         """
         dropped = OldestFirstInSteps(self.keep_task, self.step).order(units)
         return [*_surplus(units), *dropped] if _surplus(units) else dropped
@@ -87,7 +87,7 @@ class Summarize(CutStrategy):
     def protected(self, units: Units) -> AbstractSet[int]:
         """Returns the indexes of the units that must remain.
 
-        Earlier summaries are pinned, but this method leaves them out if one new summary must replace them.
+        Earlier summaries are pinned, but the result omits them if one new summary must replace them.
         """
         return super().protected(units) - {*_surplus(units)}
 
@@ -109,7 +109,7 @@ class Summarize(CutStrategy):
         task_key = (digest, anyio.lowlevel.current_token())
         while digest not in self._cache:
             if task_key in self._pending:
-                await self._pending[task_key].wait()  # another task writes this summary
+                await self._pending[task_key].wait()  # another task is writing this summary
                 continue
             self._pending[task_key] = anyio.Event()
             try:
@@ -151,7 +151,7 @@ class Summarize(CutStrategy):
 
 
 def _surplus(units: Units) -> list[UnitNumber]:
-    """Returns the units of all summaries if there are too many summaries, and an empty list otherwise."""
+    """Returns the unit indexes of all summaries if there are too many summaries, and an empty list otherwise."""
     summaries = find_summaries(units)
     return summaries if len(summaries) >= _MAX_SUMMARIES else []
 

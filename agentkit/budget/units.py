@@ -51,7 +51,7 @@ SUMMARY_MARK = "agentkit_summary"
 EXAMPLE_MARK = "agentkit_example"
 """Metadata key that marks the messages of an example of the task. The value is the number of the example."""
 
-# If the new messages exceed neither of these limits, the estimation of their tokens is fast, and runs without
+# If the new messages exceed neither of these limits, the estimation of their tokens is fast. It then runs without
 # a pause for other async tasks.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
 _MESSAGES_PER_TURN = 200  # number of messages to estimate before other async tasks may run
@@ -75,7 +75,7 @@ class Units:
             the viewer sees all units or no unit.
         known_too_large: The largest cut after which a request was still too large, for each token counter. The key
             is `local` or `counter` (the budget's counter). The value is a tuple: the request options, the number
-            of messages before the cut, and the number of edits of the cut.
+            of messages in the conversation, and the number of edits of the cut.
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])
@@ -162,7 +162,7 @@ class Units:
 
 
 def get_example(msg: Msg) -> object:
-    """Returns the number of the example that a message is a part of. None if the message is not part of one."""
+    """Returns the number of the example that a message is a part of. None if the message is in no example."""
     return None if msg.metadata is None else msg.metadata.get(EXAMPLE_MARK)
 
 
@@ -184,10 +184,11 @@ class Weigher:
         self._last: dict[bool, Units] = {}  # the key is True if the estimates include thinking blocks
 
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
-        """Divides a conversation into units, and estimates the number of tokens of each unit.
+        """Divides a conversation into units, and returns the units with an estimate of the tokens of each unit.
 
-        If `msgs` starts with the message objects of the last conversation, only the new messages are estimated.
-        The caller must not change `msgs` later. `thinking` is True if requests include thinking blocks.
+        If `msgs` starts with the message objects of the last conversation, only the tokens of the new messages are
+        estimated. The caller must not change `msgs` later, because the weigher keeps the list for comparison.
+        `thinking` is True if requests include thinking blocks.
         """
         last = self._last.get(thinking)
         if last is None or not starts_with(msgs, last.msgs):
@@ -200,7 +201,7 @@ class Weigher:
         return last
 
     async def weigh_units(self, msgs: list[Msg], thinking: bool) -> Units:
-        """Returns the same value as `units`, but lets other tasks run if there are many new messages."""
+        """Returns the same value as `units`, but lets other async tasks run if there are many new messages."""
         last = self._last.get(thinking)
         new = msgs[len(last.msgs) :] if last and starts_with(msgs, last.msgs) else msgs
         if len(new) > _FEW_MESSAGES or sum(len(msg.text) for msg in new) > _FEW_CHARACTERS:

@@ -32,9 +32,10 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Capabilities:
-    """Rules of a target (provider, API and model) for the content of requests. Objects are compared by identity.
+    """Rules of a target (provider, API and model) for the content of requests.
 
-    The defaults describe an API that accepts texts and tools without further restrictions.
+    The defaults describe an API that accepts texts and tools without further restrictions. Two `Capabilities`
+    objects are compared by identity, not by their fields.
 
     An opaque block contains data that only one wire format can represent. Opaque state is data that a provider
     adds to a block, such as a signature.
@@ -100,8 +101,9 @@ class Capabilities:
     def find_pair(self, block: Block) -> tuple[str, str]:
         """Returns ("request", id) or ("response", id) if the block belongs to a pair, otherwise ("", "").
 
-        A pair consists of two opaque blocks with the same id: a request and its response. An example is a call of
-        a tool that the provider runs. `OpaqueCapabilities.pair_key` reads the values from the data of the block.
+        A pair consists of two opaque blocks with the same id: a request and its response. An example of a request
+        is a call of a tool that the provider runs. `OpaqueCapabilities.pair_key` reads the role and the id from
+        the data of the block.
         """
         find = self.opaque.pair_key
         if find is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:
@@ -110,7 +112,7 @@ class Capabilities:
 
 
 def check_changes(owner: str, changes: Mapping[str, Any]) -> None:
-    """Raises OptionError unless each key in `changes` is a field, such as `name` or `media.image`."""
+    """Raises OptionError unless each key in `changes` is the name of a field, such as `name` or `media.image`."""
     check_option(owner, changes, Mapping, "Pass a dict of new values by field, such as {'media.image': None}.")
     for name in changes:
         if name not in _FIELDS:

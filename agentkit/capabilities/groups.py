@@ -39,16 +39,17 @@ class TurnCapabilities:
         first_user: True if the first turn must be a user turn.
         last_user: True if the last turn must be a user turn.
         needs_user: True if the request must have at least one user turn.
-        resumable: True if a request can end with an assistant turn whose last block is a call of a server tool
-            without a result (see `OpaqueCapabilities.pair_key`). The API then continues this turn, and no user
-            turn is added after it.
+        resumable: True if a request can end with an assistant turn whose last block is a provider-run tool
+            call without a result (see `OpaqueCapabilities.pair_key`). The API then continues this turn, so no user
+            turn is added after the assistant turn.
         system_role: True if the API has a system role. If False, the first user turn starts with the system
             prompt.
         late_system: How system messages after the first turn are sent. "native": with the system role. "line": as
             a line `NAME: TEXT` of a user turn.
         one_system: True if the system prompt must be a single message.
         speaker_names: True if messages have a field for the name of the speaker. If `merge` is True,
-            `speaker_names` is set to False, because one field cannot name several speakers.
+            `speaker_names` is set to False, because a joined turn may have several speakers but has only one field
+            for a name.
         speaker_refused: Characters that the API refuses in a speaker name. The value is the content of a character
             class `[…]` in a regular expression, such as `<>|`.
     """
@@ -120,15 +121,15 @@ class ToolCapabilities:
             instruction at the end of the request asks for the call.
         allowed: Modes ("auto" or "required") in which the API can limit the model to some of the declared tools.
             In any other mode, the request declares only the allowed tools.
-        strict: Rules for schemas under `strict: true`. None if the API has no such flag.
+        strict: Rules for schemas under `strict: true`. None if the API has no flag `strict`.
         needs_declarations: True if the API refuses a request that has tool calls and declares no tools.
         names: Rule for tool names. None if the API accepts any non-empty name.
         call_ids: Rule for call ids. None if the API accepts any non-empty id.
         parallel_calls: True if a turn may have several calls. If False, each call gets a separate turn, followed
             by its result.
-        results: "each" if every result is a message of its own, which has no other content. "together" if all
-            results of a turn are in one user message, in which texts of the user may follow. For an API that takes
-            all results in a message of their own, use "each" and join the messages in `convert`.
+        results: "each" if every result is a separate message without other content. "together" if all results of a
+            turn are in one user message, in which texts of the user may follow the results. If an API requires one
+            message that contains all results and nothing else, use "each" and join the messages in `convert`.
         results_in_order: True if results must have the same order as their calls.
     """
 
@@ -150,8 +151,8 @@ class ToolCapabilities:
 class MediaCapabilities:
     """Rules for images, audio, video and documents.
 
-    Media that the API refuses in a turn or a tool result move to a separate user turn, if the API accepts the
-    media there.
+    If the API refuses media in a turn or a tool result, the media are moved to a separate user turn, provided that
+    the API accepts the media there.
 
     Attributes:
         image: Rule for images in user turns. None if the API accepts no images.
@@ -168,8 +169,8 @@ class MediaCapabilities:
         total: Maximum length of the base64 text of all media in a request, in characters. 0 if no limit is known.
         audio_by_id: True if requests contain the id of audio from an earlier reply instead of the audio data. The
             id is in `OpaqueState.fields`.
-        generated_by_id: True if requests contain the reply item of other media, such as a generated image, from an
-            earlier reply. The id of the item is in `OpaqueState.item_id`.
+        generated_by_id: True if other media that the model generated, such as an image, are sent as items of the
+            earlier reply. Each of these items has an id, which is in `OpaqueState.item_id`.
     """
 
     image: MediaRule | None = None
@@ -194,7 +195,7 @@ class MediaCapabilities:
 
     @property
     def has_limits(self) -> bool:
-        """True if a limit is known for at least one kind of media, or for all media together."""
+        """True if a limit for one kind of media, or for all media together, is known."""
         return bool(self.total) or any(rule and rule.limits for rule in self.rules.values())
 
 
@@ -234,10 +235,10 @@ class OpaqueCapabilities:
         places: Function that takes the data of an opaque block, and returns the places that can contain the block.
             A place is "assistant", "user", "system" or "result" (a tool result). In any other place, the block is
             omitted, which is a loss. None if all places can contain all opaque blocks.
-        pair_key: Function that takes the data of an opaque block. Returns ("request", id) for a request, such as a
-            call of a tool that the provider runs, ("response", id) for a response, and None for any other block. A
-            request and its response have the same id, and neither is sent without the other. `pair_key` is None
-            if the API has no such pairs.
+        pair_key: Function that takes the data of an opaque block. For a request, such as a call of a tool that the
+            provider runs, the function returns ("request", id). For the response to a request, it returns
+            ("response", id). For any other block, it returns None. A request and its response have the same id,
+            and neither is sent without the other. `pair_key` is None if the API has no such pairs.
         needs_thinking: Function that takes the data of an opaque block, and returns True if the API requires the
             thinking that preceded the block in the reply. The block is omitted if this thinking is not sent. None
             if no block needs thinking.

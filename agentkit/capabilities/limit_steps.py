@@ -1,11 +1,11 @@
-"""Steps of media limits: if a request has too many media, several are omitted at once."""
+"""Steps of media limits: if a request has too many media items, several items are omitted at once."""
 
 from __future__ import annotations
 
 __all__ = ["LIMIT_STEPS", "excess", "round_up_to_step"]
 
 LIMIT_STEPS = 5
-"""Number of equal parts into which a limit is divided. The amount of omitted media is rounded up to whole parts.
+"""Number of equal parts into which a limit is divided. The amount of media to omit is rounded up to whole parts.
 
 For example, with 101 to 120 images and a limit of 100 images, 20 images are omitted. Consecutive requests of a
 growing conversation then mostly omit the same images.
@@ -13,7 +13,7 @@ growing conversation then mostly omit the same images.
 
 
 def excess(count: int, limit: int) -> int:
-    """Returns the number of media to omit from a request with `count` media, if at most `limit` are allowed.
+    """Returns the number of media items to omit from a request with `count` items, if at most `limit` are allowed.
 
     The number is rounded up to a multiple of one fifth of `limit`. A `limit` of 0 means that there is no limit.
     """

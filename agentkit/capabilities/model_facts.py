@@ -1,7 +1,7 @@
 """Facts about models. Each `ModelFact` changes a provider's `Capabilities` for some of its models.
 
-Without a fact, a model has the unchanged capabilities of the provider. These capabilities
-allow only features that all current models of the provider accept.
+Without a fact, a model has the unchanged capabilities of the provider. These capabilities allow only features that
+all current models of the provider accept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ModelFact:
         >>> fact = ModelFact("gpt-4o-audio", {"media.audio": None}, "guides/audio", "2026-11-20")
 
     Attributes:
-        pattern: Regular expression for the start of a model name in the normalized form. `normalize_model_name`
+        pattern: Regular expression that matches the start of a normalized model name. `normalize_model_name`
             removes the vendor prefix, the date and the cloud suffix of a name.
         changes: New values by field of `Capabilities`, or by group and field, such as `{"media.image": None}`.
         source: Document, type or issue that states the fact.

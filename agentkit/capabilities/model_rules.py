@@ -17,7 +17,7 @@ __all__ = ["ModelRules"]
 _CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)}
 """Rules for call ids, by name.
 
-Mistral's templates require exactly nine letters or digits (mistral-common; Hugging Face templates).
+Mistral's templates require call ids of exactly nine letters or digits (mistral-common; Hugging Face templates).
 """
 
 

@@ -15,7 +15,7 @@ __all__ = ["NameRule", "legal_speaker_name", "legal_speaker_names", "short_hash"
 
 def short_hash(text: str, length: int) -> str:
     """Returns the first `length` hexadecimal digits of the SHA-256 of a text."""
-    from hashlib import sha256  # imported here, because the import is slow and only illegal names need it
+    from hashlib import sha256  # imported here, because the import is slow and rarely needed
 
     return sha256(text.encode()).hexdigest()[:length]
 

@@ -77,7 +77,7 @@ class PrefixDigest:
 
 
 def _shorten(value: Any, markers: frozenset[str]) -> Any:
-    """Returns a copy of a JSON value without cache markers, in which digests replace long texts."""
+    """Returns a copy of a JSON value without cache markers, and with digests in place of long texts."""
     if isinstance(value, str):
         return value if len(value) < _LONG else _digest(value)
     if isinstance(value, dict):

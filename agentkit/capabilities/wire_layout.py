@@ -1,7 +1,7 @@
 """`WireLayout`, in which a provider declares the meaning of the keys in its requests.
 
-The layout lets other modules read requests in any wire format. Examples are token counters, prefix digests, the
-loaders of request options, and the search for the block that caused an API error.
+The layout lets other modules read requests in any wire format. Such modules count tokens, compute digests of
+prefixes, load request options, or find the block that caused an API error.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class WireLayout:
         name: Key of the name of a speaker (in a turn) or of a tool (in a call or result).
         labels: Keys whose values are fixed words of the API, such as roles, types and media types.
         silent: Keys whose texts add no tokens to the prompt, such as ids and signatures.
-        texts: Keys whose strings are always text. Listing the most frequent keys makes counting faster.
+        texts: Keys whose strings are always text. Listing the most frequent keys makes token counting
+            faster.
         json: Keys whose values are JSON from the application or the model, such as tool arguments.
         media: Map from keys of media to the kind of media: "image", "audio", "video" or "document".
         media_data: Paths of the data or URL in a media object. A path is one key, or several nested keys separated
@@ -90,12 +91,13 @@ class WireLayout:
         media_types: Keys of the media type in a media object.
         media_details: Paths of the level of detail. Each path starts in a media object, or in the part that
             contains the media object.
-        media_texts: Keys of the text in media objects that contain a text instead of media, by type of the object.
+        media_texts: Map for media objects that contain a text instead of media, from the type of the object to the
+            key of the text.
         sealed: Keys whose values are encrypted text in base64.
         sealed_types: Types of parts that contain only encrypted text.
-        proofs: Keys of the data with which the API verifies thinking, such as a signature. They are listed by the
-            type of the part or turn that contains the data. Parts without a type cannot be listed. Only a parser
-            with `binds_thinking` needs this map.
+        proofs: Keys of the data with which the API verifies thinking, such as a signature. The map lists
+            these keys by the type of the part or turn that contains the data. Parts without a type cannot be
+            listed. Only a parser with `binds_thinking` needs this map.
         reply_roles: Roles of turns that are replies of the model.
         is_reply_item: Function that returns True if a turn without a role belongs to a reply. None if every turn
             has a role.
@@ -106,10 +108,10 @@ class WireLayout:
             caused the error. The indexes must count from 0.
         options: Keys of tool choice and output schema, for the loaders of request options.
         cache_markers: Keys of the markers for a prompt cache, which are not part of the prompt.
-        digest_turn: Function that yields the parts of a turn that a digest of the prefix includes, without ids of
-            stored items. None if the digest includes the unchanged turn.
-        digest_prompt: Function that returns the system prompt in the form that the prefix digest includes. None if
-            the digest includes the unchanged prompt.
+        digest_turn: Function that yields the parts of a turn for the digest of a prefix (the start of a request),
+            without ids of stored items. None if the digest includes the unchanged turn.
+        digest_prompt: Function that returns the system prompt in the form for the digest of a prefix (the start of
+            a request). None if the digest includes the unchanged system prompt.
     """
 
     turns: str = "messages"
@@ -159,14 +161,14 @@ class WireLayout:
         object.__setattr__(self, "holders", frozenset({*self.json, *self.media}))
 
     def read_turns(self, request: Mapping[str, Any]) -> list[Any]:
-        """Returns the list of turns of a request, or an empty list if the request has none."""
+        """Returns the list of turns of a request, or an empty list if the request has no turns."""
         turns = request.get(self.turns)
         return cast("list[Any]", turns) if isinstance(turns, list) else []
 
     def read_items(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yields each key of a request with its value.
 
-        For a key in `containers`, yields the keys and values of the object under that key instead.
+        For a key in `containers`, yields the keys and values of the object under this key instead.
         """
         for key, value in request.items():
             if key in self.containers and isinstance(value, dict):
@@ -187,7 +189,7 @@ class WireLayout:
         )
 
     def read_parts(self, turn: Mapping[str, Any]) -> list[Any]:
-        """Returns the list of parts of a turn, or an empty list if the turn has none."""
+        """Returns the list of parts of a turn, or an empty list if the turn has no parts."""
         values: Iterable[Any] = (turn.get(key) for key in self.parts)
         return next((cast("list[Any]", parts) for parts in values if isinstance(parts, list)), list[Any]())
 

@@ -45,13 +45,13 @@ app.command("compare")(compare_command)
 app.command("prompt")(prompt_command)
 
 _get_command = lru_cache(maxsize=1)(typer.main.get_command)
-"""Builds the command. The result is cached, because reading the signatures takes several milliseconds."""
+"""Builds the command. The result is cached, because reading the function signatures takes several milliseconds."""
 
 
 def dispatch(arguments: list[str]) -> int:
     """Runs one command and returns its exit code.
 
-    Prints a usage error on stderr in one line. If there are no arguments, prints the help.
+    Prints a usage error on stderr in one line. If there are no arguments, prints the help on stderr.
     """
     try:
         code: object = _get_command(app).main(
@@ -60,7 +60,7 @@ def dispatch(arguments: list[str]) -> int:
     except SystemExit:  # the command exits if its output pipe is closed, which is not an error
         return 0
     except Exception as error:
-        # typer does not export the exception classes of its argument parser, so two attributes identify them.
+        # typer does not export the exception classes of its argument parser, so two attributes are checked.
         message, exit_code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
         if message is None or exit_code is None:
             raise

@@ -129,7 +129,7 @@ def _parse_price(text: str) -> tuple[str, Price]:
     name, _, amounts = text.rpartition("=")
     try:
         price = Price(*map(float, amounts.split("/")))
-    except (TypeError, ValueError):  # not two to four numbers, or a number that is no price
+    except (TypeError, ValueError):  # the text has the wrong number of amounts, or an amount is not a valid price
         price = None
     if not name or price is None:
         advice = "Pass MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]], per million tokens."

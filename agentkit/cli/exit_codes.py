@@ -1,4 +1,4 @@
-"""Exit codes of the `agentkit` command: 0 for success, 1 for a loss, 2 for invalid input and all other errors."""
+"""Exit codes of the `agentkit` command for errors: 1 for a loss, and 2 for invalid input and all other errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["choose_exit_code", "print_error"]
 
 
 def choose_exit_code(error: AgentkitError) -> int:
-    """Returns the exit code for an error. With `--on-loss raise`, a loss is a `LossError`."""
+    """Returns 1 for a `LossError`, which reports a loss with `--on-loss raise`, and 2 for any other error."""
     return 1 if isinstance(error, LossError) else 2
 
 

@@ -42,7 +42,7 @@ def read_lines(file: Path | None) -> Iterator[bytes]:
 
 
 def _stdin() -> BinaryIO:
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - a shell can close standard input
         raise OptionError("standard input", "the stream is closed", "Pass a file.")
     return sys.stdin.buffer
 
@@ -79,7 +79,7 @@ def encode(value: Any, indent: int | None = None) -> bytes:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
     except (ValueError, RecursionError) as error:
         reason = f"a value cannot be written as JSON ({error})"
-        raise MessageError("output", reason, "Remove the value from the input.") from None
+        raise MessageError("output", reason, "Remove values such as NaN or Infinity from the input.") from None
 
 
 def write_bytes(text: bytes) -> None:
@@ -88,7 +88,7 @@ def write_bytes(text: bytes) -> None:
     Raises:
         OptionError: If standard output is closed, or if writing fails.
     """
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - a shell can close standard output
         raise OptionError("standard output", "the stream is closed", "Redirect the output to a file or a command.")
     try:
         sys.stdout.buffer.write(text)
@@ -106,8 +106,8 @@ def write_bytes(text: bytes) -> None:
 def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
     """Checks that messages have no invalid blocks.
 
-    With `keep_invalid`, the function prints the invalid blocks to stderr instead of raising an error. If `ledger`
-    is not None, the function prints nothing, because the ledger lists the invalid blocks.
+    If `keep_invalid` is True, the function prints the invalid blocks to stderr instead of raising an error. If
+    `ledger` is not None, the function prints nothing, because the ledger lists the invalid blocks.
 
     Raises:
         MessageError: If there are invalid blocks. The error names the place of each block and the reason.

@@ -41,7 +41,7 @@ __all__ = ["FormatOptions", "format_command", "read_conversation", "write_ledger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions:
-    """Options of `agentkit format` and `convert`. The fields have the names of the command-line options.
+    """Options of `agentkit format` and `agentkit convert`. The fields have the names of the command-line options.
 
     If `provider` is None, `format` builds requests for all providers, and `convert` writes agentkit's own format.
     """

@@ -1,4 +1,4 @@
-"""Conversion of the input of a command: as a whole, or line by line with the option `--lines`."""
+"""`run_conversion`: converts the complete input of a command or, with the option `--lines`, each line of it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = ["run_conversion"]
 
 
 def run_conversion(file: Path | None, convert: Callable[[bytes], Awaitable[Any]], *, lines: bool) -> int:
-    """Converts the input and writes the result as indented JSON, or converts and writes each line of the input.
+    """Converts the input of a command, and writes the result as indented JSON.
 
-    For a line that cannot be converted, the function writes an error object, and continues with the next line.
-    Blank lines are skipped. If `file` is None or `-`, the input comes from standard input.
+    If `lines` is True, the function converts each line of the input separately, and writes each result on one
+    line. For a line that cannot be converted, it writes an error object, and continues with the next line. Blank
+    lines are skipped. If `file` is None or `-`, the input comes from standard input.
 
     Returns:
         The exit code: 2 if a line is invalid, else 1 if a line has a loss with `--on-loss raise`, else 0.

@@ -45,7 +45,7 @@ MediaRootsOption: TypeAlias = Annotated[
 MaxTokensOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        help="Maximum prompt tokens (estimated). The oldest messages are dropped if necessary.",
+        help="Maximum number of prompt tokens (estimated). The oldest messages are dropped if necessary.",
         show_default=False,
     ),
 ]

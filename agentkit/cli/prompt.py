@@ -39,13 +39,15 @@ def prompt_command(
     ] = "chat",
     parse: Annotated[
         str | None,
-        typer.Option(help="Text of a reply. Prints its values instead of messages.", show_default=False),
+        typer.Option(help="Text of a reply to parse. The output is the values in the reply.", show_default=False),
     ] = None,
     provider: Annotated[
-        str | None, typer.Option(help="Provider to build a request for. Prints the request.", show_default=False)
+        str | None,
+        typer.Option(help="Provider to build a request for. The output is this request.", show_default=False),
     ] = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Read one object per line. The key 'reply' is the text of a reply.")
+        bool,
+        typer.Option("--lines", help="Read one object per line. The key 'reply' can contain a reply to parse."),
     ] = False,
 ) -> None:
     """Write the messages of a typed prompt, the request for a provider, or the values of a reply."""
@@ -78,10 +80,11 @@ _FIELDS: dict[str, tuple[type, str]] = {
 
 
 def _read_task(text: bytes) -> dict[str, Any]:
-    """Parses the description of a prompt.
+    """Parses the JSON object that describes a prompt.
 
     Raises:
-        MessageError: The text is not a JSON object, or a field is missing or has the wrong type.
+        MessageError: The text is not a JSON object, `signature` is missing, a value has the wrong type, or a key
+            is unknown.
     """
     data = parse_input(text)
     if not isinstance(data, dict):
@@ -102,13 +105,13 @@ def _read_examples(task: dict[str, Any]) -> list[Example]:
     """Returns the examples of a prompt.
 
     Raises:
-        MessageError: An example is not an object with the keys inputs and outputs.
+        MessageError: An example is not an object with exactly the keys `inputs` and `outputs`.
     """
     examples: list[Example] = []
     for index, entry in enumerate(task.get("examples") or []):
         fields = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
         if fields.keys() != {"inputs", "outputs"} or not all(isinstance(item, dict) for item in fields.values()):
             reason = "expected an object with the objects `inputs` and `outputs`"
-            raise MessageError(f"examples[{index}]", reason, "Pass both keys.")
+            raise MessageError(f"examples[{index}]", reason, "Pass exactly these two keys.")
         examples.append(Example(fields["inputs"], fields["outputs"]))
     return examples

@@ -111,7 +111,7 @@ def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Ms
     msg = parser.finish()
     if not _has_reply(msg):
         reason = f"the input has no event of {parser_class.provider}"
-        raise MessageError("input", reason, "Pass a stream of this provider, or another --provider.")
+        raise MessageError("input", reason, "Pass a stream of this provider, or use another --provider.")
     return msg
 
 

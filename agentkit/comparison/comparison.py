@@ -1,4 +1,4 @@
-"""`compare`: sends one conversation to many models concurrently, and records and replays the calls."""
+"""`compare`: sends one conversation to many models concurrently, and can record and replay the model calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def compare(
 ) -> list[ComparisonResult]:
     """Sends one conversation to many models and returns a result for each model, in the order of `models`.
 
-    An error of one model is part of its result and does not affect the other models.
+    An error of one model is part of the result for this model, and does not affect the other models.
 
     Args:
         msgs: Messages of the conversation.
@@ -46,10 +46,11 @@ async def compare(
             the labels of the results. In a list, the label of a `ChatModel` is `PROVIDER:MODEL`, and the label of
             a name is the name itself. `compare` closes the models that are passed by name.
         prices: Prices of the models. A key is a label or the name of a model.
-        record: Path of a JSON Lines file. Every call is appended to the file.
-        replay: Path of a JSON Lines file with recorded calls. A recorded call is not sent again. Any other call is
-            sent and recorded if `record` is passed, and fails otherwise.
-        max_concurrency: Maximum number of concurrent calls.
+        record: Path of a JSON Lines file. Each model call is appended to the file, unless the call is replayed
+            from the same file.
+        replay: Path of a JSON Lines file with recorded model calls. A recorded call is not sent again. If `record`
+            is passed, any other call is sent and recorded. Otherwise, any other call fails.
+        max_concurrency: Maximum number of concurrent model calls.
         options: `tools`, `tool_choice` and `response_format`, as for `ChatModel.generate`.
 
     Raises:
@@ -156,13 +157,13 @@ class _Comparison:
 
         async with anyio.create_task_group() as group:
             for label, model in models.items():
-                # The limiter is acquired outside the task, so that calls start in the order of the models.
+                # The limiter is acquired before the task starts, so that calls start in the order of the models.
                 await limiter.acquire_on_behalf_of(label)
                 group.start_soon(run, label, model)
         return [results[label] for label in models]
 
     async def run(self, label: str, model: ChatModel) -> ComparisonResult:
-        """Returns the result for one model. An error of the model is part of its result."""
+        """Returns the result for one model. An error of the model is not raised, but is part of the result."""
         provider = model.provider.name
         result = ComparisonResult(label, provider, model.model)
         try:
@@ -202,7 +203,7 @@ class _Comparison:
 
 
 async def _send(model: ChatModel, plan: Plan) -> RecordedCall:
-    """Sends a request, and measures the times of the call. The time to open the client is not included."""
+    """Sends a request, and measures the times of the model call. The opening of the client is not measured."""
     await model.open()
     start, first_token = perf_counter(), None
     try:

@@ -1,4 +1,4 @@
-"""`Price`: prices of a model's tokens, with a method for the cost of a model call."""
+"""`Price`: prices of a model's tokens, with a method that calculates the cost of a model call."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Price:
                 raise OptionError(f"price.{field.name}", reason, "Pass the price of one million tokens.")
 
     def cost(self, usage: Usage) -> float:
-        """Returns the cost of a model call, in the currency of the prices."""
+        """Returns the cost of a model call with the given token usage, in the currency of the prices."""
         uncached = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write

@@ -1,6 +1,6 @@
 """Recordings of model calls: JSON Lines files with one model call per line.
 
-The fingerprint of a call identifies its provider, model, request and parameters.
+The fingerprint of a model call is a hash of the provider, the model, the request and the parameters of the call.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ __all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """Returns the fingerprint of a model call. The fingerprint has 64 hexadecimal digits.
 
-    Calls with equal arguments have equal fingerprints in every process. Parameters with the value None are
-    ignored.
+    Equal arguments have equal fingerprints in every process. Parameters with the value None are ignored.
     """
     call = [provider, model, request, {name: item for name, item in parameters.items() if item is not None}]
     text = json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=make_json_safe)
@@ -72,12 +71,12 @@ class RecordedCall:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], place: str) -> RecordedCall:
-        """Reads the outcome of a model call from JSON values.
+        """Loads the outcome of a model call from JSON values.
 
         Keys that `to_dict` does not write are ignored. Error messages begin with `place`.
 
         Raises:
-            MessageError: The reply is invalid, or the values have both a reply and an error, or neither.
+            MessageError: The reply is invalid, or `values` does not have exactly one of a reply and an error.
         """
         reply, error = values.get("reply"), values.get("error")
         if (reply is None) == (not isinstance(error, dict)):
@@ -109,7 +108,8 @@ def _dump_error(error: ModelError) -> dict[str, Any]:
 def _load_error(values: dict[str, Any]) -> ModelError:
     error_class = next((cls for cls in _ERRORS if cls.__name__ == values.get("class")), ModelError)
     attributes = {name: values[name] for name in _ATTRIBUTES if values.get(name) is not None}
-    message = values.get("message", values.get("said"))  # versions of agentkit before 0.4 wrote the key `said`
+    # Versions of agentkit before 0.4 wrote the key `said` instead of `message`.
+    message = values.get("message", values.get("said"))
     return error_class(str(values.get("provider")), str(message), **attributes)
 
 
@@ -118,7 +118,7 @@ class RecordingFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        # calls by fingerprint, then by label, with the newest call last
+        # recorded calls by fingerprint and then by label; the newest call comes last
         self._calls: dict[str, dict[str, RecordedCall]] = {}
         self._lock = anyio.Lock()
 

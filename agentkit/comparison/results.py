@@ -28,12 +28,12 @@ class ComparisonResult:
         reply: Reply of the model. None if the call failed.
         error: Error that prevented the request, the reply or the recording. None if there was no error.
         first_token: Seconds from the request to the first text, thinking, tool call or media. None if the reply
-            has none of them.
+            has no such content, or if a recording does not contain the time.
         total: Seconds from the request to the end of the call. None if unknown.
         price: Cost of the call, in the currency of the model's `Price`. None if the model has no `Price`, or if
             the provider reported no usage.
         fingerprint: Identifier of the call in a recording. Empty if no request could be built.
-        replayed: True if reply, error and times are from a recording.
+        replayed: True if the reply, the error and the times come from a recording.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""Finds the texts in an SDK client, such as API keys and headers."""
+"""Finds the strings in an SDK client, such as API keys and headers, to check them or to remove them from texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AUTH_SCHEMES = frozenset({"bearer", "basic", "digest", "aws4-hmac-sha256"})
 """Authorization schemes, in lower case. A scheme is the first word of an `Authorization` header."""
 
 SHORTEST_SECRET = 6
-"""Minimum length of a credential, in characters. A shorter value is a placeholder, such as "none" or "EMPTY"."""
+"""Minimum length of a credential, in characters. A shorter value counts as a placeholder, such as "EMPTY"."""
 
 _PLAIN_HEADERS = re.compile(
     r"(accept|accept-encoding|connection|content-type|content-length|content-encoding|host|user-agent"
@@ -28,8 +28,8 @@ _PLAIN_HEADERS = re.compile(
 Any other header can contain a credential, because gateways choose their own header names.
 """
 
-_MAX_VALUES = 3_000  # maximum number of values that are read from a client
-_MAX_DEPTH = 9  # maximum depth of nested objects; enough for the headers of a client's proxy connections
+_MAX_VALUES = 3_000  # maximum number of objects in which one call of `iterate_texts` searches for strings
+_MAX_DEPTH = 9  # maximum depth of nested objects; sufficient to find the headers of a client's proxy connections
 _SKIPPED_PACKAGES = frozenset(
     {"asyncio", "anyio", "trio", "ssl", "threading", "logging", "functools", "_thread", "builtins", "types"}
 )
@@ -41,12 +41,13 @@ def is_headers(name: object) -> bool:
 
 
 def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
-    """Yields the texts inside clients, options and errors, at any depth.
+    """Yields the strings in clients, options and errors, including the strings in nested objects.
 
-    Only stored attributes are read, so that no property is evaluated and no code of the SDK runs.
+    Only the stored attributes of a client are read. Its properties are not evaluated, so no code of the SDK runs.
 
     Yields:
-        The name of an attribute, key or header, the text of its value, and True if a header contains the text.
+        Tuples of three items: the name of an attribute, key or header; the string with this name; and True if the
+        string is part of the headers.
     """
     pending = deque(("", root, False, 0) for root in roots)
     visited: set[int] = set()
@@ -74,7 +75,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from [(str(key), part) for key, part in cast("Mapping[Any, Any]", item).items()]
     elif isinstance(item, list | tuple):
         parts = cast("list[Any]", item)
-        # a list of two strings or bytes is treated as a header: its name and its value
+        # a list or tuple of two strings (or bytes) is treated as the name and the value of a header
         if len(parts) == 2 and all(isinstance(part, str | bytes) for part in parts):
             first = parts[0]
             yield (first.decode("latin-1") if isinstance(first, bytes) else first), parts[1]
@@ -87,7 +88,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """Yields the causes of an error, and the headers of the request that failed with this error."""
+    """Yields the headers of the request that failed with an error, and the cause and the context of the error."""
     for holder in (error, getattr(error, "response", None)):
         for attribute in ("request", "request_info"):  # names of the request attribute in httpx and in aiohttp
             with suppress(Exception):  # httpx raises RuntimeError if an error has no request

@@ -16,19 +16,19 @@ _KEYS = frozenset({"api_key", "auth_token", "azure_ad_token", "admin_api_key", "
 """Names of client options and attributes whose values SDKs send in an HTTP header."""
 _ADDRESSES = frozenset({"base_url", "host", "azure_endpoint"})
 _NESTED = frozenset({"http_options", "config", "client_args", "async_client_args"})
-"""Names of client options that contain further options, such as `HttpOptions` in google-genai."""
+"""Names of client options whose values contain further options. An example is `http_options` of google-genai."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # header names are tokens (RFC 9110, section 5.6.2)
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Removes white space around the API keys, headers and addresses in the options of a client or of a call.
+    """Removes white space around API keys, headers and addresses in the options of a client or of a model call.
 
     Other options remain unchanged. Error texts begin with `place`.
 
     Raises:
-        OptionError: A key or a header has a character that is not printable ASCII, or an address has a control
-            character. The error names the option, but never shows its value.
+        OptionError: An API key or a header value has a character that is not printable ASCII, a header name is
+            invalid, or an address has a control character. The error names the option, but never shows its value.
     """
     return {name: _clean_option(f"{place}[{name!r}]", name, item) for name, item in options.items()}
 
@@ -69,7 +69,7 @@ def _clean(place: str, value: str) -> str:
 
 
 def _fault(value: str) -> str:
-    """Returns the reason why a value is not allowed in an HTTP header, or an empty string if it is allowed."""
+    """Returns the reason why an HTTP header must not contain a value, or an empty string for an allowed value."""
     if value != value.strip():
         return "the value has white space around it"
     match = _UNPRINTABLE.search(value)
@@ -83,9 +83,9 @@ def check_client(client: object) -> None:
     """Checks that the API keys and header values of an SDK client are valid in HTTP headers.
 
     Raises:
-        OptionError: A key or a header has white space around it, or a character that is not printable ASCII. The
-            error names the environment variable that contains the value. If there is no such variable, the error
-            names the attribute or header of the client. The error never shows the value.
+        OptionError: An API key or a header value begins or ends with white space, or has a character that is not
+            printable ASCII. The error names the environment variable that contains the value. If there is no such
+            variable, the error names the attribute or header of the client. The error never shows the value.
     """
     for name, value, is_header in iterate_texts(client):
         if not (is_header or name.lstrip("_") in _KEYS) or not (fault := _fault(value)):
@@ -96,9 +96,9 @@ def check_client(client: object) -> None:
 
 
 def _variable_with(value: str) -> str | None:
-    """Returns the name of the environment variable from which a header value comes, or None if unknown.
+    """Returns the name of the environment variable that contains a header value, or None if no variable does.
 
-    The variable contains the header value, or only the credential after the authorization scheme.
+    The variable may also contain only the credential, without the authorization scheme before the credential.
     """
     credential = value.partition(" ")[2] if value.partition(" ")[0].lower() in AUTH_SCHEMES else value
     values = {value.strip(), credential.strip()} - {""}

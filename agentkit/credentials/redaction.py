@@ -22,7 +22,7 @@ _SECRET_NAME = re.compile(
 )
 _USERINFO = re.compile(r"(?<=://)[^\s/?#@'\"<>]+(?=@)")
 _TEXT_PIECES = re.compile(r"[\x21-\x7e]+")
-_LONGEST_WORD = 15  # a value of only letters is an ordinary word up to this length
+_LONGEST_WORD = 15  # a value of only letters, up to this length, counts as an ordinary word, not as a credential
 
 
 def create_redactor(*roots: object) -> Redactor:
@@ -76,23 +76,22 @@ def redact_error(error: BaseException, redact: Redactor) -> bool:
 
 
 def _redact_one(error: BaseException, redact: Redactor) -> None:
-    with suppress(Exception):  # the error class of another package may not allow changes
+    with suppress(Exception):  # an error class of another package can refuse the assignment
         error.args = tuple([_redact_part(item, redact) for item in error.args])
     with suppress(Exception):
         for name, item in [*vars(error).items()]:
             changed = _redact_part(item, redact)
             if changed is not item:
                 vars(error)[name] = changed
-    if isinstance(
-        error, UnicodeEncodeError
-    ):  # `object` may contain a credential, and the error text quotes `object`
+    if isinstance(error, UnicodeEncodeError):
+        # The text of the error quotes the attribute `object`, which can contain a credential.
         error.object = "?" * len(error.object)
 
 
 def _redact_part(item: Any, redact: Redactor) -> Any:
     """Returns a copy of `item` without credentials, or `item` itself if it contains no credentials.
 
-    `item` is an argument or attribute of an error, or a part of it.
+    `item` is an argument or attribute of an error, or a part of such a value.
     """
     changed = _redact_value(item, redact)
     return item if changed == item else changed
@@ -121,7 +120,7 @@ def _shows_secret(error: BaseException, redact: Redactor) -> bool:
 
 
 def _find_secrets(roots: Iterable[object]) -> list[str]:
-    """Returns all spellings of the credentials inside objects, the longest first."""
+    """Returns all spellings of the credentials in `roots`, with the longest spelling first."""
     secrets: set[str] = set()
     for name, value, is_header in iterate_texts(*roots):
         if is_header or _SECRET_NAME.search(name):

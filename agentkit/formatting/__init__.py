@@ -1,8 +1,8 @@
 """Formatting: converts messages to the request of one provider's API.
 
 Input: messages and options. Output: a `Plan` with the request and its ledger, which records what happened to each
-input block. `formatter` loads media and cuts the conversation to the budget. `pipeline` builds the request without
-I/O by running a list of stages.
+input block. The module `formatter` loads media and cuts the conversation so that its request fits the budget. The
+module `pipeline` runs a list of stages that build the request without I/O.
 
 Read `formatter` first, then `pipeline`.
 """

@@ -22,8 +22,8 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["BudgetFitter"]
 
-# New messages can make a request smaller by up to this number of tokens, because texts that the pipeline added can
-# become unnecessary.
+# New messages can make a request smaller by up to this number of tokens, because texts that the pipeline adds can
+# become unnecessary. An example is a filler turn.
 _SLACK = 64
 
 _NONE_TOO_LARGE = EditCount(-1)  # no request is known to be too large
@@ -49,7 +49,8 @@ class BudgetFitter:
         summarize: The budget's strategy that writes summaries. None if the budget has no such strategy.
         counter_ratio: The count of the budget's counter, divided by the count of the local counter for the same
             request. At least 1.
-        summarized: Conversations after a cut, with the summaries inserted. The key is the number of edits.
+        summarized: Conversations after a cut, with the summaries inserted. The key is the number of edits of the
+            cut.
     """
 
     lowering: Lowering
@@ -87,7 +88,7 @@ class BudgetFitter:
         """Returns a plan whose request fits the budget.
 
         Raises:
-            BudgetError: If the smallest request does not fit.
+            BudgetError: If even the smallest request does not fit.
             LossError: If content would be lost and `on_loss` is `raise`.
         """
         count = await self._find_cut()
@@ -102,7 +103,7 @@ class BudgetFitter:
     # -- the position of the cut -----------------------------------------------------------------------------
 
     async def _find_cut(self) -> EditCount:
-        """Returns the smallest allowed number of edits after which the request fits.
+        """Returns the smallest allowed number of edits after which the request fits the budget.
 
         If the request never fits, the number of all edits is returned.
         """
@@ -117,14 +118,17 @@ class BudgetFitter:
         count = await self._search("local", self.sizes.estimated, self._fits_locally)
         await self._raise_on_certain_loss(self.cuts.end if has_remote_counter else count)
         if has_remote_counter or self.sizes.needs_loading:
-            # Smaller cuts than `count` are not tried if media must be loaded. Media that the cut drops are
-            # therefore never loaded.
+            # If media must be loaded, no cut of fewer than `count` edits is tried. Media that a cut of `count`
+            # edits drops are therefore never loaded.
             too_large = self.cuts.position_before(count) if self.sizes.needs_loading else _NONE_TOO_LARGE
             count = await self._search("counter", self.sizes.counted, self._fits, too_large, count)
         return count
 
     async def _measure_text_files(self) -> None:
-        """Gets the sizes of text files without reading them. Files in dropped messages are then never read."""
+        """Gets the sizes of text files without reading them.
+
+        The search uses these sizes, so that text files in dropped messages are never read.
+        """
         await self._raise_on_certain_loss(self.cuts.end)
         if await self.lowering.measure_text_files(self.sizes.conversation, self.sizes.ledger):
             self.sizes.estimated.clear()
@@ -132,8 +136,9 @@ class BudgetFitter:
     async def _compare_counters(self) -> None:
         """Sets `counter_ratio` by counting the smallest request with the local counter and the budget's counter.
 
-        The local counter may count fewer tokens than the budget's counter. Without the ratio, media would then be
-        loaded for messages that the cut drops later.
+        The local counter may count fewer tokens than the budget's counter. Without the ratio, the search with the
+        local counter could then find a cut that is too small. Media of messages that the final cut drops would be
+        loaded.
         """
         end = self.cuts.end
         if 2 * self.units.sums[-1] > self.budget.limit:
@@ -150,8 +155,8 @@ class BudgetFitter:
     ) -> EditCount:
         """Returns the smallest allowed number of edits after which the request fits according to `fits`.
 
-        The largest number of edits that is not enough is stored, so that the search in a longer conversation can
-        start after this number.
+        The largest number of edits after which the request is too large is stored. The search in a longer
+        conversation can then start after this number.
         """
         search = CutSearch(self.cuts, self._get_limit(EditCount(1)), fits, sizes)
         too_large = max(too_large, self._find_known_too_large(counter))
@@ -167,7 +172,7 @@ class BudgetFitter:
         return count
 
     async def _find_fewest(self) -> EditCount:
-        """Returns the smallest number of edits after which the request fits.
+        """Returns the smallest number of edits after which the request fits the budget.
 
         If the request never fits, the number of all edits is returned. The search measures O(log n) requests.
         """
@@ -179,7 +184,7 @@ class BudgetFitter:
     async def _guess(self) -> EditCount:
         """Returns the number of edits at which the search starts.
 
-        The number is an estimate from the size of the smallest request and the token estimates of the messages.
+        The number is estimated from the size of the smallest request and the token estimates of the messages.
         """
         if self.units.sums[-1] <= self.budget.limit:
             return NO_EDITS
@@ -238,12 +243,14 @@ class BudgetFitter:
         self.summarized[count] = conversation
         ledger = self.sizes.ledger.copy()
         noun = "message" if len(dropped) == 1 else "messages"
-        ledger.add_synthesis("summary", f"replaces {len(dropped)} {noun} that the cut dropped")
+        ledger.add_synthesis(
+            "summary", f"replaces {len(dropped)} {noun} dropped to keep the request within the budget"
+        )
         self.sizes.counted[count] = await self.sizes.load_and_count(conversation, ledger, edited)
         return self.sizes.counted[count][1] <= self.budget.limit
 
     async def _raise_on_certain_loss(self, count: EditCount) -> None:
-        """Raises LossError if a loss is certain, before any file or URL is read.
+        """Before any file or URL is read, raises LossError if a loss is certain.
 
         If `on_loss` is not `raise`, the method does nothing.
         """
@@ -273,8 +280,8 @@ class BudgetFitter:
     async def _raise_budget_error(self) -> None:
         """Raises BudgetError, which names a token limit that is large enough for the conversation.
 
-        A larger limit can increase the step of a cut, and therefore the size of the smallest request. This method
-        tries larger limits until one of them is large enough.
+        A larger limit can increase the distance between the points at which a cut may end, and therefore the size
+        of the smallest request. This method tries larger limits until one of them is large enough.
         """
         fitter, needed = self, await self._measure_smallest()
         for _ in range(_MAX_LIMITS):

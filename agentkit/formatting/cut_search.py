@@ -14,7 +14,7 @@ __all__ = ["CutSearch", "search_cut"]
 
 @dataclass(slots=True)
 class CutSearch:
-    """Search for the smallest number of edits after which the request fits.
+    """Search for the smallest number of edits after which the request fits the budget.
 
     A cut applies the first n edits of a cut plan. A position is a number of edits after which the cut may end. The
     search starts at a guess and moves away from the guess in growing steps. If the guess is right, the search
@@ -33,7 +33,7 @@ class CutSearch:
     sizes: Mapping[EditCount, tuple[Lowered, int]]
 
     async def find_first(self, guess: EditCount, too_large: EditCount) -> EditCount:
-        """Returns the smallest allowed number of edits after which the request fits.
+        """Returns the smallest allowed number of edits after which the request fits the budget.
 
         If the request never fits, the number of all edits is returned. The search starts at `guess`. `too_large`
         is a number of edits after which the request does not fit, or -1 if no such number is known.
@@ -50,7 +50,7 @@ class CutSearch:
         return positions[await search_cut(fits_at, 0, len(positions) - 1)]
 
     async def _search_up(self, count: EditCount, too_large: EditCount) -> tuple[EditCount, EditCount]:
-        """Returns the largest measured number of edits that is not enough, and a larger number that is enough.
+        """Returns the largest measured number of edits that is too small, and a larger number that is sufficient.
 
         If the request never fits, both values are the number of all edits.
         """
@@ -64,7 +64,7 @@ class CutSearch:
         return too_large, count
 
     async def _search_down(self, fitting: EditCount, too_large: EditCount) -> tuple[EditCount, EditCount]:
-        """Returns a number of edits that is not enough, and a larger number that is enough.
+        """Returns a number of edits that is too small, and a larger number that is sufficient.
 
         The second value is at most `fitting`.
         """
@@ -78,7 +78,7 @@ class CutSearch:
         return too_large, fitting
 
     def _estimate(self, count: EditCount) -> EditCount:
-        """Returns the number of edits after which the request should fit.
+        """Returns the number of edits after which the request should fit the budget.
 
         The number is a linear interpolation between the requests after `count` edits and after all edits. Returns
         `count` if the request after all edits has not been measured.

@@ -79,15 +79,15 @@ class FormatterBase(ABC):
             sentence, `drop` omits the content, and `raise` raises LossError. The ledger lists all such content.
         media_roots: The folders from which `file:` sources may be read. By default, no file may be read.
         fetch: Settings for downloads of media whose URLs the target cannot open. None means no downloads.
-        model_rules: Features that the chat template of a local model does not accept, such as a system role or
-            media. None means that the template accepts all features.
+        model_rules: Rules of the chat template of a local model, for example that the template accepts no system
+            role or no media. None means that only the rules of the provider apply.
         cache_breakpoints: `"auto"` adds markers for the provider's prompt cache. `"off"`, the default, adds no
             markers. The formatter of the provider defines which values are allowed.
 
     Attributes:
         base: Rules of the API for all current models.
         facts: Rules that differ for some models.
-        default_history: Policy of formatters for which the application sets no policy.
+        default_history: Class of the history policy that a formatter uses if the argument `history` is None.
         cache_options: Values of `cache_breakpoints` that the formatter accepts.
 
     Raises:
@@ -132,7 +132,7 @@ class FormatterBase(ABC):
 
     @property
     def budget(self) -> Budget | None:
-        """The limit for the size of requests. To use another limit, create another formatter."""
+        """The budget, which limits the size of requests. To use another budget, create another formatter."""
         return self._budget
 
     @property
@@ -168,7 +168,7 @@ class FormatterBase(ABC):
         Raises:
             InputError: If the messages or options are invalid.
             LossError: If content would be lost and `on_loss` is `raise`.
-            BudgetError: If the smallest request does not fit the budget.
+            BudgetError: If even the smallest request does not fit the budget.
         """
         return (await self.plan(msgs, model=model, **options)).request
 

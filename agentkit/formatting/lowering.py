@@ -133,7 +133,7 @@ class Lowering:
         return bool(self.text_sizes)
 
     def _list_visible(self, conversation: TracedConversation, ledger: Ledger) -> list[Msg]:
-        """Returns the messages that the history policy shows to the model. Only their media are loaded."""
+        """Returns the messages that the history policy shows to the model. Other messages need no media."""
         if self.history.shows_everything:
             return conversation.msgs
         return self.history.render(conversation, ledger.copy(), self.spec.capabilities).msgs

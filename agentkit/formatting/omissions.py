@@ -33,7 +33,10 @@ class OmittedDetails:
     policy: HistoryPolicy
 
     def __call__(self, path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]) -> tuple[str, ...]:
-        """Returns a reason for each omitted field of a block, and a reason if the speaker name is omitted."""
+        """Returns a ledger reason for each omitted field of a block, and one for an omitted speaker name.
+
+        If the request changes the text of the block, the result also has notes about these changes.
+        """
         if any(_is_omitted(note) for note in notes):
             return ()
         is_in_message = len(path) == 2
@@ -101,7 +104,7 @@ _NO_CONTENT: Final = (
 """Bits of `Feature` that a message without content can have. Any other bit means that the message has content."""
 
 _MARKS: Final = frozenset({UNMATCHED_MARK, SUMMARY_MARK})
-"""Metadata keys that mark a message as not written by a speaker."""
+"""Metadata keys of messages that no speaker wrote, such as summaries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,8 @@ class OmittedNames:
 
     A name is lost if several speakers share a role. Names in the texts of history frames and system lines are not
     lost. The name of the agent that the request is for is not lost either, because that agent has the role
-    `assistant`. The notes are created when the ledger is read, because most callers never read the ledger.
+    `assistant`. To save time, the notes are created only when the ledger is read, because most callers never read
+    the ledger.
     """
 
     conversation: TracedConversation

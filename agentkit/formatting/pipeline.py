@@ -5,11 +5,11 @@ stage is a function `stage(conversation, context) -> conversation`. The stages r
 The context has the target, the history policy, the loaded media and the options. Stages record their
 changes in the ledger of the context.
 
-An entry of `STAGES` has a function, and the features of the conversations that the function can change. The
-pipeline skips an entry if the conversation has none of these features. Most messages are text, and most targets
-have few rules, so most stages are skipped.
+A feature is a property of a conversation, such as the presence of images. An entry of `STAGES` has a function, and
+the features of the conversations that the function can change. The pipeline skips an entry if the conversation has
+none of these features. Most messages are text, and most targets have few rules, so most stages are skipped.
 
-No stage reads a file, a clock, the environment or a global. The same input gives the same request.
+No stage reads a file, a clock, the environment or a global variable. The same input gives the same request.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def run_pipeline(
 
     Raises:
         MessageError: If two tools would have the same name in the request.
-        OptionError: If the history policy or `convert` returns a value of another type.
+        OptionError: If the history policy or `convert` returns a value of the wrong type.
     """
     spec, tool_names = context.spec, dict[str, str]()
     target = spec.capabilities
@@ -140,7 +140,7 @@ def _find_features(conversation: LegalConversation, spec: RequestSpec) -> int:
 def select_stages(
     target: Capabilities,
 ) -> tuple[tuple[Callable[[LegalConversation, StageContext], LegalConversation], int], ...]:
-    """Returns the stages that a target needs, each as the function and the features for which it is called."""
+    """Returns the function of each stage that a target needs, with the features for which the function runs."""
     stages = ((stage.run, stage.features(target)) for stage in STAGES)
     return tuple((run, features) for run, features in stages if features)
 

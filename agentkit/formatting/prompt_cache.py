@@ -1,7 +1,7 @@
 """Prompt caches: finds blocks that the next request repeats, and positions for cache markers.
 
-A provider's cache stores the request up to a marked block. A later request can read the stored part if this
-request has a marker on the same block, or a limited number of blocks later. The code that places markers does not
+A provider's cache stores the request up to a marked block. A later request reads the stored part if the later
+request has a marker on this block, or a limited number of blocks after it. The code that places markers does not
 know the earlier requests. The code therefore spreads the markers, so that a marker comes shortly after the last
 marker of any earlier request.
 """
@@ -49,7 +49,7 @@ def place_cache_breakpoints(
 
     1. On the last candidate, for the next request.
     2. On the last candidate before the last assistant turn. The request for that turn had its last marker on this
-       candidate. The cache is then read, however many positions follow the candidate.
+       candidate. The new request therefore reads from the cache, however many positions follow the candidate.
     3. On the newest candidate that no marker covers, until `limit` markers are placed. A request without a new
        assistant turn may therefore add `reach` * (`limit` - 1) - 1 positions and still read from the cache.
 

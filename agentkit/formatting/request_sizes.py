@@ -23,7 +23,7 @@ Sizes: TypeAlias = dict[EditCount, tuple[Lowered, int]]
 class RequestSizes:
     """Requests of one conversation after different numbers of edits, with their token counts.
 
-    Each request is built and counted once.
+    Each request is built and counted only once.
 
     Attributes:
         conversation: The repaired conversation before the cut.

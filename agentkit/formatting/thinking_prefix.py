@@ -1,23 +1,24 @@
-"""Prefix binding: thinking that is sent back only while the prefix that produced it is unchanged.
+"""Prefix binding: the thinking of a reply is sent back only while the prefix of the reply is unchanged.
 
-Idea. Some models accept their signed thinking only after exactly the prefix that produced it: system prompt, tools
-and every earlier turn (Anthropic, build-with-claude/preserved-thinking/prefix-checks). Changes of cache markers,
-of the tool choice and of the order of JSON keys are allowed. A parsed reply stores a digest of the prefix that
-produced it. For a new request, this module computes a chained digest over the turns. Before each reply, the
-chained digest must equal the stored digest of the reply. Otherwise the thinking of the reply is stale. The caller
-then builds the request again without stale thinking.
+Idea. The prefix of a reply is the system prompt, the tools and every turn before the reply. Some models accept
+their signed thinking only after exactly the same prefix (Anthropic,
+build-with-claude/preserved-thinking/prefix-checks). Changes of cache markers, of the tool choice and of the order
+of JSON keys are allowed. A parsed reply stores a digest of its prefix. For a new request, this module adds the
+turns one by one to a digest (the chained digest). Before each reply, the chained digest must equal the stored
+digest of the reply. Otherwise the thinking of the reply is stale. The caller then builds the request again without
+stale thinking.
 
 Example: `system, user 1, reply 1 (digest a), user 2, reply 2 (digest b)`.
 
 - The user text in `user 1` changes. The chained digest before `reply 1` is then not `a`, so the thinking of
-  `reply 1` is stale. The chain continues without that thinking. The chained digest before `reply 2` is therefore
-  not `b`, and the thinking of `reply 2` is stale, too.
+  `reply 1` is stale. The chained digest continues without that thinking. Before `reply 2`, the chained digest is
+  therefore not `b`, and the thinking of `reply 2` is stale, too.
 - A new turn follows `reply 2`, and nothing else changes. Both digests match, and all thinking is sent.
 
 Invariants. Thinking with a stored digest is stale only if the chained digest differs. Thinking without a digest is
 stale in three cases: the cut changed an earlier message, the turn between two replies is missing, or earlier
-thinking is stale. The chain also omits parts that the API refuses without stale thinking. The removal of stale
-thinking makes no other thinking stale.
+thinking is stale. The chained digest also omits parts that the API refuses after stale thinking is omitted. The
+removal of stale thinking makes no other thinking stale.
 
 Cost. Each turn is hashed once, so the time is linear in the size of the request. The check runs only for targets
 that check the prefix of thinking, and only if a message has thinking.
@@ -47,7 +48,7 @@ def find_stale_thinking(
     changed: int | None,
     needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> set[BlockPath]:
-    """Returns the paths of the thinking blocks whose prefix differs from the prefix that produced them.
+    """Returns the paths of the thinking blocks whose prefix changed since the model produced them.
 
     `request` was converted from `turns` and contains all thinking. `changed` is the index of the first input
     message that a cut dropped or edited, or None. For `needs_thinking`, see `OpaqueCapabilities`.

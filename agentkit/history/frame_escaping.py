@@ -45,7 +45,7 @@ _ESCAPED = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))", re.DOTALL)
 
 @lru_cache(64)
 def _tag_patterns(tag: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Returns the pattern of text that must be escaped, and the pattern of escaped text."""
+    """Returns two regular expressions: one matches text that must be escaped, the other matches escaped text."""
     opened = rf"(/?{re.escape(tag)}|\|)"
     return re.compile(rf"<(\\*){opened}", re.IGNORECASE), re.compile(rf"<\\(\\*){opened}", re.IGNORECASE)
 
@@ -68,7 +68,7 @@ def unescape_text(text: str, tag: str) -> str:
 
 
 def safe_name(name: str, tag: str) -> str:
-    """Escapes a name so that it contains neither a line break nor an unescaped colon, which would end the name."""
+    """Escapes a name. The result has no line break and no unescaped colon, because these would end the name."""
     if name.isidentifier():
         return name
     escaped = _TO_ESCAPE.sub(lambda match: "".join(map(_escape, match[0])), name)

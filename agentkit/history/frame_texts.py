@@ -16,7 +16,7 @@ _PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags co
 def opening_text(tag: str, preamble: str | None, viewer: str | None) -> str:
     """Returns the text before the first history frame: the preamble, and a line that names the viewer.
 
-    None as `preamble` stands for the text that AgentScope uses.
+    The viewer is the agent that the request is for. None as `preamble` stands for the text that AgentScope uses.
     """
     text = _PREAMBLE.format(tag=tag) if preamble is None else preamble
     if viewer is None:

@@ -90,8 +90,8 @@ class Framing:
         if self.framed:
             self.ledger.note_messages(self.framed, FRAME_LINE)
         if self.conversation.normal_form is not None:
-            # A tool call and its results stay native, become lines or are omitted together. Each remaining tool
-            # call therefore still has its result, and the turns are in normal form.
+            # A tool call and its results stay separate turns, become lines, or are omitted, always together. Each
+            # remaining tool call therefore still has its result, so the turns need no repair.
             turns = self.out.msgs[prompt_length(self.out.msgs) :]
             self.out.normal_form = self.conversation.normal_form.for_messages(turns)
         return self.out

@@ -1,4 +1,4 @@
-"""Records of a ledger: dispositions, notes, entries, and syntheses (texts that the pipeline adds to a request)."""
+"""Contents of a ledger: dispositions, notes, entries, and syntheses (parts that the pipeline adds to requests)."""
 
 from __future__ import annotations
 

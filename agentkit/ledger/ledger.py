@@ -40,8 +40,8 @@ class Ledger:
     Attributes:
         msgs: The caller's messages.
         syntheses: The parts of the request that come from no input block.
-        details: Function that computes details about a block when the ledger is read. None adds no details.
-        late_notes: Function that computes expensive notes when the ledger is read. None adds no notes.
+        details: Function that computes details about a block when the ledger is read. None means no details.
+        late_notes: Function that computes expensive notes when the ledger is read. None means no notes.
     """
 
     msgs: Sequence[Msg]
@@ -120,7 +120,7 @@ class Ledger:
         }
 
     def __str__(self) -> str:
-        """Returns a table with one row for each block, and one row for each kind of added text."""
+        """Returns a table with one row for each block, and one row for each different synthesis."""
         return _format_table([*map(_entry_row, self.entries), *_synthesis_rows(self.syntheses)])
 
     def __repr__(self) -> str:
@@ -134,7 +134,10 @@ class Ledger:
         return f"<Ledger of {len(self.msgs)} messages: {', '.join(parts) or 'no blocks'}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state for copies and pickles, with results instead of the functions that compute them."""
+        """Returns the state for copies and pickles.
+
+        The state contains the results of `details` and `late_notes` instead of these functions.
+        """
         all_details = {
             path: self._find_details(path, block, notes) for path, block, notes in self._collect_notes()
         }

@@ -73,7 +73,7 @@ class TracedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """Properties of a conversation in normal form, without the system prompt.
+    """Properties of the messages after the system prompt, in a conversation in normal form.
 
     In normal form, each tool call has exactly one result directly after the assistant turn with the call (see
     `agentkit.repair`).
@@ -89,7 +89,7 @@ class NormalForm:
     alternating: bool
 
     def for_messages(self, msgs: Sequence[Msg]) -> NormalForm:
-        """Returns the properties of other messages that are also in normal form, without the system prompt.
+        """Returns the properties of other messages in normal form. `msgs` must not contain a system prompt.
 
         The method does not check tool calls and results, and is therefore faster than a complete check.
         """

@@ -20,7 +20,7 @@ CONTINUE_TURN = "(Please continue.)"
 """Text of the user turn that is added at the end if an API requires a user turn there."""
 
 RESULT_TURN = "(I have the result.)"
-"""Text of the assistant turn that is added between a tool result and a user turn if turns must alternate."""
+"""Text of the assistant turn that is added between a tool result and a user turn if the API requires one there."""
 
 _MERGED = Note(Disposition.MERGED, "merged into the previous turn of the same role")
 
@@ -55,11 +55,12 @@ class _TurnRules:
         if ends_open and capabilities.turns.resumable and ends_with_request(msgs[-1], capabilities):
             return self.turns
         if ends_open or (capabilities.turns.needs_user and not any(map(_is_user_turn, msgs))):
-            self._fill(len(msgs), CONTINUE_TURN, "the API requires a user turn at the end, so one was added")
+            reason = "user turn added at the end, because the API refuses the request without this turn"
+            self._fill(len(msgs), CONTINUE_TURN, reason)
         return self.turns
 
     def _separate_results(self) -> None:
-        """Adds an assistant turn between each tool result and the user turn that follows."""
+        """Adds an assistant turn wherever a user turn directly follows a tool result."""
         msgs = self.turns.msgs
         for index in range(len(msgs) - 1, 0, -1):
             if msgs[index - 1].features & Feature.RESULT and _is_user_turn(msgs[index]):

@@ -38,7 +38,7 @@ from agentkit.reprs import shorten
 
 __all__ = ["BlockLegalizer", "BlockRule", "RULES", "find_omission_reason", "list_features"]
 
-_FINAL_THINKING: Final = "the API requires a text or tool call after thinking, and none follows in this message"
+_FINAL_THINKING: Final = "the API requires a text or tool call after thinking, but neither follows in this message"
 
 
 def find_omission_reason(block: ThinkingBlock, target: Capabilities, role: Role) -> str | None:
@@ -47,7 +47,7 @@ def find_omission_reason(block: ThinkingBlock, target: Capabilities, role: Role)
     if target.thinking.mode == "never" or role != "assistant":
         return "the API does not accept thinking in this message"
     if state is not None and state.issuer != target.issuer:
-        return f"thinking was issued by {sanitize(state.issuer)}, and this API does not accept it"
+        return f"this API does not accept thinking issued by {sanitize(state.issuer)}"
     if target.thinking.mode == "signed":
         has_proof = state is not None and any(getattr(state, name) for name in target.thinking.required_proof)
         if state is None or (target.thinking.required_proof and not has_proof):
@@ -63,7 +63,10 @@ class BlockLegalizer(MediaLegalizer):
     """Rewriter that applies the target's rules to each block of one message."""
 
     def run(self, msg: Msg) -> LegalMessage:
-        """Applies the rules to each block. Returns the rewritten message, with notes for the ledger."""
+        """Applies the target's rules to each block of a message.
+
+        Returns the rewritten message, with notes for the ledger.
+        """
         pairs: list[tuple[Block, int]] = []
         for index, block in enumerate(msg.blocks):
             if type(block) is TextBlock and block.state is None and block.text and not block.text.isspace():
@@ -84,7 +87,8 @@ class BlockLegalizer(MediaLegalizer):
         """Removes thinking blocks at the end of a message, because some APIs refuse thinking there.
 
         Anthropic reports "the final block in an assistant message cannot be thinking". OpenAI Responses reports
-        that a reasoning item "was provided without its required following item".
+        that a reasoning item "was provided without its required following item". If the target does not require
+        signed thinking, the blocks are removed only if the message has no other blocks.
         """
         is_signed = self.capabilities.thinking.mode == "signed"
         while pairs and isinstance(pairs[-1][0], ThinkingBlock):
@@ -97,7 +101,11 @@ class BlockLegalizer(MediaLegalizer):
     # -- rules -------------------------------------------------------------------------------------------------
 
     def text(self, block: TextBlock, path: BlockPath, _: Msg) -> Iterator[TextBlock]:
-        """Yields a text block. Drops an empty text, except if the text has a signature that the target accepts."""
+        """Yields a text block without opaque state that the target does not accept.
+
+        Drops a block whose text is empty or only white space, unless the block has a signature that the target
+        accepts.
+        """
         legal = self._without_foreign_state(block, path)
         is_blank = not block.text or block.text.isspace()
         is_signed = self.capabilities.opaque.signed_parts and legal.state and legal.state.thought_signature
@@ -119,7 +127,10 @@ class BlockLegalizer(MediaLegalizer):
         block = self._without_foreign_state(block, path)
         legal_id, name = self._legalize_id(block.id), self._legalize_tool_name(block.name)
         if block.raw_is_broken:
-            reason = "`raw_input` is not the JSON text of `input`, so a JSON object is sent instead of `raw_input`"
+            reason = (
+                "`raw_input` is not the JSON text of `input`; the request contains `input`, or an object with "
+                "`raw_input` if `input` is empty"
+            )
             self._note(path, Disposition.REPAIRED, reason)
             if not block.input:
                 block = replace(block, input={"raw_input": block.raw_input}, raw_input=None)
@@ -173,7 +184,7 @@ class BlockLegalizer(MediaLegalizer):
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """Yields an opaque block if the target accepts the block in this message or tool result.
 
-        Otherwise, the request omits the block. The omission is a loss, except in two cases: The block is valid
+        Otherwise, the request omits the block. The ledger records a loss, except in two cases: The block is valid
         only in model replies, or the block has another wire format and is in an assistant turn.
         """
         result = holder if isinstance(holder, ToolResultBlock) else None
@@ -205,8 +216,8 @@ class BlockLegalizer(MediaLegalizer):
     def invalid(self, block: InvalidBlock, path: BlockPath, _: Msg | ToolResultBlock) -> Iterator[TextBlock]:
         """Yields a short text that replaces a block that could not be loaded from stored JSON or a log.
 
-        The text does not say why the block is invalid, because the reason may quote the content of the block. The
-        ledger has the reason.
+        The text does not say why the block is invalid, because the reason may quote content of the block that the
+        request must not contain. The ledger has the reason.
         """
         reason = "it could not be read when the history was loaded"
         yield from self._lose(path, "block", reason, ledger_reason=f"invalid block: {shorten(block.reason, 300)}")
@@ -227,7 +238,7 @@ class BlockRule:
         legalize: Function that takes the `BlockLegalizer`, a block, the path of the block, and the message. The
             function yields the blocks that the target accepts.
         features: Function that takes a target and returns bits of `Feature`. For this target, the rule changes
-            only messages with one of these features.
+            only messages with at least one of these features.
     """
 
     legalize: Callable[[Any, Any, BlockPath, Msg], Iterable[Block]]

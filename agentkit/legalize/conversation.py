@@ -1,7 +1,7 @@
-"""`LegalConversation`, the conversation in the pipeline, and `StageContext`, the context that all stages share.
+"""`LegalConversation`, the conversation in the pipeline, and `StageContext`, the context of one request.
 
 A stage is a function `stage(conversation, context) -> conversation`. If nothing changes, the stage returns the
-same object. The other modules of this package contain stages.
+same object. All stages of one request receive the same context. The other modules of this package contain stages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["LegalConversation", "StageContext", "split_results"]
 
 @dataclass(slots=True)
 class LegalConversation:
-    """Conversation in the pipeline. After the last stage, the conversation obeys the rules of the target.
+    """Conversation that the pipeline stages rewrite. After the last stage, it obeys the rules of the target.
 
     Before the stage `split_system_prompt`, `turns` has all messages and `system` is empty.
 
@@ -37,7 +37,7 @@ class LegalConversation:
         turns: The messages after the system prompt.
         call_ids: Maps each replaced call id to the original id. The key is the new id.
         tool_names: Maps each replaced tool name to the original name. The key is the new name.
-        speakers: Maps each speaker name that the API refuses to the name in the request.
+        speakers: Maps each refused speaker name to the name that replaces it in the request.
     """
 
     system: TracedConversation
@@ -68,11 +68,11 @@ def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
 
 @dataclass(slots=True)
 class StageContext:
-    """Options and records of one request, which every pipeline stage receives together with the conversation.
+    """Options, ledger and media of one request. Every pipeline stage receives them together with the conversation.
 
     Attributes:
-        spec: The target, tools, tool choice and output schema. A stage may replace them, except the target.
-        ledger: The ledger of the request. Stages write their notes to this ledger.
+        spec: The target, tools, tool choice and output schema. A stage may replace all of these except the target.
+        ledger: The ledger of the request, to which the stages add notes.
     """
 
     spec: RequestSpec

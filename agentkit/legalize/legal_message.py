@@ -41,16 +41,16 @@ class PromotedMedia:
 class LegalMessage:
     """Message rewritten to obey the rules of a target.
 
-    A path is a tuple with the index of a block. For an item of a tool result, the tuple also has the index of the
-    item.
+    The path of a block is a tuple with the index of the block. For an item of a tool result, the tuple also has
+    the index of the item.
 
     Attributes:
         msg: The message. None if no block remains.
-        origins: One index for each block of `msg`: the index of its source block in the original message.
+        origins: For each block of `msg`, the index of the corresponding block in the original message.
         notes: The paths of changed or omitted blocks, each with a note for the ledger.
         media: The media items that the request contains, in this message or in a separate user turn. Media items
             that a text replaces are not listed.
-        sizes: For each media kind, the number of items in `media`, and the length of their base64 data in
+        sizes: For each media kind, the number of items in `media` and the total length of their base64 data, in
             characters.
         box_checks: Cached checks of media sizes. A key is a media kind and its limits (`Box`). A value is True if
             all media of this kind are within the limits.

@@ -47,9 +47,9 @@ WAS_OMITTED = "was omitted"
 
 @lru_cache(512)
 def accepted_key(capabilities: Capabilities, role: Role) -> object:
-    """Returns the key of the cache entry that marks a media source as accepted unchanged by the target.
+    """Returns the cache key for media sources that the target accepts unchanged in messages of a role.
 
-    Equal arguments return the same object, which makes cache lookups fast.
+    Calls with equal arguments return the same object, which makes cache lookups fast.
     """
     return object()
 
@@ -58,7 +58,7 @@ class MediaLegalizer:
     """Rewriter that applies the target's rules to the media of one message.
 
     Attributes:
-        changes: The changes to this message that keep the whole request within its media limits.
+        changes: The changes to this message that keep the whole request within the target's media limits.
         has_audio_id: True if the rewritten message already contains the id of an audio clip.
         frame_tag: The tag name of the history frame. Empty if the message is not a history frame.
     """
@@ -116,7 +116,10 @@ class MediaLegalizer:
         return replace(block, state=None)
 
     def _without_stale_state(self, block: MediaBlock, path: BlockPath, is_changed: bool) -> MediaBlock:
-        """Removes opaque state of other issuers from a media item. If `is_changed`, also removes a signature."""
+        """Returns the media item without opaque state that the target does not accept.
+
+        If `is_changed` is True, a signature is also removed, because the signature is valid only for the original.
+        """
         if block.state is None:
             return block
         if is_changed and block.state.is_proof:
@@ -132,7 +135,8 @@ class MediaLegalizer:
     ) -> Iterator[Block]:
         """Yields a media item that the target accepts, or a text that replaces the media item.
 
-        The text is the content of a text document, a note that the media item moved, or a short description.
+        The text is the content of a text document, the transcript of audio, a note that the media item was moved,
+        or a short description.
         `label` tells the model where a moved media item comes from. `result` is the tool result with the media
         item, or None if the media item is not in a tool result.
         """
@@ -211,7 +215,7 @@ class MediaLegalizer:
     def _legalize_reply_audio(
         self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None
     ) -> Iterator[Block]:
-        """Yields audio that a model generated.
+        """Yields audio that a model generated, or the transcript of the audio.
 
         A request to the provider that generated the audio contains only the id of the audio. Any other request
         contains the data, or the transcript if the target does not accept audio.
@@ -292,7 +296,10 @@ class MediaLegalizer:
             self._note(path, Disposition.DROPPED, ledger_reason or reason, lost=True)
 
     def _format_line(self, label: str, text: str | None = None) -> str:
-        """Joins a label and an optional text. Inside a history frame, the label begins a new line."""
+        """Joins a label and an optional text.
+
+        Inside a history frame, the label begins a new line, and the text is escaped.
+        """
         if not self.frame_tag:
             return label if text is None else f"{label}\n{text}"
         lead = "\n" if self.capabilities.turns.text_joining == "apart" else ""

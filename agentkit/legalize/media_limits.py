@@ -47,9 +47,10 @@ class AcceptedMedia:
 def limit_media(
     messages: Mapping[int, LegalMessage], target: Capabilities, media: ResolvedMedia
 ) -> dict[int, Changes]:
-    """Returns the changes that keep the media of a request within the target's limits. Keys are message indexes.
+    """Returns the changes that keep the media of a request within the target's limits.
 
-    `messages` maps message indexes to the messages with media, in the order of the request.
+    The keys of the returned dict are message indexes. `messages` maps message indexes to the messages with media,
+    in the order of the request.
     """
     if _are_within(messages.values(), target):
         return {}
@@ -96,7 +97,7 @@ def _fits_box(legal: LegalMessage, kind: str, box: Box) -> bool:
 
 @dataclass(slots=True)
 class _Limiting:
-    """Working state of `limit_media`: the media that the request still contains, and the changes to its media."""
+    """Working state of `limit_media`: the remaining media, and the changes to the messages of a request."""
 
     target: Capabilities
     media: ResolvedMedia
@@ -123,7 +124,10 @@ class _Limiting:
         self.limit_total(self._list_kind(kind), limits.total, f"{kind} items")
 
     def limit_total(self, items: Sequence[AcceptedMedia], total: int, noun: str) -> None:
-        """Omits the oldest media until the others have at most `total` characters of data. 0 means no limit."""
+        """Omits the oldest media until the remaining media have at most `total` characters of data.
+
+        If `total` is 0, there is no limit.
+        """
         if not total:
             return
         surplus = sum(item.data_length for item in items) - total
@@ -140,7 +144,7 @@ class _Limiting:
         """Yields the media item unchanged or resized.
 
         Yields nothing if the image is too large and cannot be resized, or if the image will be resized later. The
-        length of a copy that does not exist yet is not known, and does not count for the limits.
+        length of a later copy is not known yet, so the copy does not count toward the limits.
         """
         source = item.source
         if isinstance(source, URLSource) or not needs_fitting(source, box):

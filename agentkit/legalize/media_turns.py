@@ -26,7 +26,10 @@ _MOVED = Note(
 
 
 def build_media_turn(promoted: Sequence[TracedMedia], ledger: Ledger) -> TracedMessage:
-    """Returns a user turn with the moved media. Labels name the original messages or tool results."""
+    """Returns a user turn with the moved media.
+
+    Labels in the turn name the messages or tool results that contained the media.
+    """
     blocks: list[Block] = []
     origins: list[Provenance] = []
     for label, group in groupby(promoted, key=lambda pair: pair[0].label):

@@ -25,7 +25,8 @@ def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str,
     A missing type or a list of types becomes `object`, because tool arguments are always an object. A reference at
     the root is replaced by its definition, and `allOf` is merged into the root. The alternatives in `anyOf` or
     `oneOf` become one object with the properties of all alternatives. A property stays required only if every
-    alternative requires the property. An object schema without these keywords is returned unchanged.
+    alternative requires the property. `enum`, `const` and `not` are removed from the root. An object schema with
+    `properties` and without all these keywords is returned unchanged.
     """
     if schema.get("type") == "object" and isinstance(schema.get("properties"), dict) and not _is_combined(schema):
         return schema, ()
@@ -41,11 +42,12 @@ def _is_combined(schema: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class _Merge:
-    """Merger of references, `allOf`, `anyOf` and `oneOf` into the root of a schema.
+    """Operation that merges references, `allOf`, `anyOf` and `oneOf` into the root of a schema.
 
     Attributes:
         root: Schema that contains the definitions.
-        lost: Keywords that the merged schema no longer enforces. The dict is an ordered set with None as values.
+        lost: Keywords that the merged schema no longer enforces. The dict serves as an ordered set; its values are
+            None.
         count: Number of merged schemas.
     """
 
@@ -126,6 +128,6 @@ def _merge_alternatives(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _alternatives(schema: Any) -> list[Any]:
-    """Returns the schemas in `anyOf` if a schema has no other keyword. Otherwise, returns `[schema]`."""
+    """Returns the schemas in `anyOf` if this is the only keyword of a schema. Otherwise, returns `[schema]`."""
     keywords = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
     return cast("list[Any]", keywords["anyOf"]) if keywords.keys() == {"anyOf"} else [schema]

@@ -69,9 +69,9 @@ def _find_halves(turns: TracedConversation, target: Capabilities) -> set[BlockPa
 
 
 def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
-    """Returns the index from which messages may have request blocks without response blocks.
+    """Returns the index of the first message that may have request blocks without response blocks.
 
-    Returns the number of messages if no message may have such a block. `omit_half_pairs` explains the rule.
+    Returns the number of messages if there is no such message. `omit_half_pairs` explains the rule.
     """
     index = len(msgs)
     while index and msgs[index - 1].features & Feature.RESULT:

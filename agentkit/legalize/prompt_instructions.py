@@ -32,13 +32,13 @@ CALL_ONE_OF = "(Answer by calling one of the tools {}.)"
 # OpenAI, DeepSeek and DashScope refuse the response format json_object unless a message contains the word "json".
 SCHEMA_INSTRUCTION = "Answer in json, with one object that matches this JSON schema:\n{}"
 OBJECT_INSTRUCTION = "Answer in json, with one object."
-"""Texts of the system message that asks for the output."""
+"""Texts of the system message that describes the expected output."""
 
 
 def add_tool_choice_text(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Adds a user turn that asks for a tool call, if the API does not accept the tool choice.
 
-    The turn comes last, so that prompt caches stay valid.
+    The turn comes last, so that the messages before it stay the same and prompt caches stay valid.
     """
     choice, target, turns = context.spec.tool_choice, context.spec.capabilities, conversation.turns
     if choice is None or choice.mode in target.tools.choices:
@@ -59,7 +59,7 @@ def add_tool_choice_text(conversation: LegalConversation, context: StageContext)
 
 
 def begin_with_output_instruction(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Adds a system message with the output schema after the last message of the system prompt.
+    """Adds a system message that describes the expected output, after the last message of the system prompt.
 
     This stage is for APIs without a system role. A later stage moves the whole system prompt into the first user
     turn.
@@ -75,7 +75,7 @@ def begin_with_output_instruction(conversation: LegalConversation, context: Stag
 
 
 def add_output_instruction(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Adds a system message with the output schema at the end of the system prompt.
+    """Adds a system message that describes the expected output, at the end of the system prompt.
 
     This stage is for APIs with a system role.
     """
@@ -86,10 +86,10 @@ def add_output_instruction(conversation: LegalConversation, context: StageContex
 
 
 def _create_instruction(prompt: Sequence[Msg], context: StageContext) -> TracedMessage | None:
-    """Returns a system message that asks for the output. Returns None if the request needs no such message.
+    """Returns a system message that describes the expected output, or None if the request needs no such message.
 
-    `prompt` is the system prompt. A request for any JSON object needs no second text if the system prompt already
-    mentions JSON. Other messages are not read, because a budget may drop them.
+    If the output can be any JSON object, and the system prompt (`prompt`) already mentions JSON, no message is
+    needed. Other messages that mention JSON do not suffice, because a budget may drop them.
     """
     output, target = context.spec.output, context.spec.capabilities
     if output is None:
@@ -102,7 +102,7 @@ def _create_instruction(prompt: Sequence[Msg], context: StageContext) -> TracedM
         return None
     else:
         text = OBJECT_INSTRUCTION
-        reason = "the API returns a JSON object only if the prompt asks for JSON"
+        reason = "the API returns a JSON object only if the prompt asks for JSON, so an instruction was added"
     context.ledger.add_synthesis("output instruction", reason)
     return TracedMessage(build_trusted("system", text, "system"), ("output instruction",))
 

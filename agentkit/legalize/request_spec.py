@@ -49,7 +49,7 @@ class RequestSpec:
         """Returns the part of the request with the tools and the tool choice.
 
         The part is empty if there are no tools, and has no tool choice if `tool_choice` is None. The keys come
-        from the target's layout. The first path of `OptionLayout.choices` must be a single key.
+        from the `WireLayout` of the target. There, the first path of `OptionLayout.choices` must be a single key.
         """
         if not self.tools:
             return {}
@@ -59,7 +59,7 @@ class RequestSpec:
 
 
 def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, str]]:
-    """Returns the spec with tool names that the API accepts, and the original name of each renamed tool.
+    """Returns the spec with tool names that the API accepts, and a dict from new to original tool names.
 
     If the tool choice is "none" and the target does not accept this choice, the returned spec has no tools.
 
@@ -89,5 +89,5 @@ def _check_distinct(tools: tuple[Tool, ...], names: list[str]) -> None:
     if len({*names}) < len(names):
         index = next(index for index, name in enumerate(names) if name in names[:index])
         other = tools[names.index(names[index])].name
-        reason = f"{other!r} and {tools[index].name!r} would both become {names[index]!r} for this API"
+        reason = f"the names {other!r} and {tools[index].name!r} would both become {names[index]!r} for this API"
         raise MessageError(f"tools[{index}].name", reason, "Rename one of the tools.")

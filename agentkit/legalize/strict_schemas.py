@@ -1,4 +1,4 @@
-"""Strict mode: changes a JSON schema so that an API accepts the schema under `strict: true`."""
+"""Strict mode: changes a JSON schema so that an API accepts the schema together with `strict: true`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ class _NotStrictError(Exception):
 def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dict[str, Any] | None, str]:
     """Changes a copy of a schema so that strict mode accepts the copy.
 
-    An object schema without `additionalProperties` gets `"additionalProperties": false` if it requires all its
-    properties. A schema is refused if it has unsupported keywords, allows additional properties, or has optional
-    properties that the target does not accept. Removing these parts would change which values are valid.
+    An object schema without `additionalProperties` gets `"additionalProperties": false`. Annotations that the
+    target does not support, such as `title`, are removed.
+
+    A schema is refused if it has other unsupported keywords, allows additional properties, or has optional
+    properties that the target does not accept. Removing these parts would change which values are valid. A nested
+    object schema with neither `properties` nor `additionalProperties` allows additional properties.
 
     Returns:
         The copy and an empty string. If the schema is refused, None and the reason.
@@ -57,7 +60,7 @@ class _Walk:
 
     def schema(self, part: object, place: str, depth: int) -> dict[str, Any]:
         if not isinstance(part, Mapping):
-            raise _NotStrictError(f"the {_schema_at(place)} is not an object")
+            raise _NotStrictError(f"the {_schema_at(place)} is not a JSON object")
         items = cast("Mapping[str, Any]", part).items()
         keywords = {key: item for key, item in items if self._is_allowed(key, place)}
         if place and not any(key in keywords for key in _TYPED):
@@ -117,7 +120,7 @@ class _Walk:
         optional = [name for name in names if name not in required]
         if optional and not self.rules.can_omit_properties:
             name = f"{place}.{optional[0]}" if place else optional[0]
-            raise _NotStrictError(f"the property {name} is optional, but strict mode requires it")
+            raise _NotStrictError(f"the optional property {name} is not allowed in strict mode")
         return {**part, "properties": properties or {}, "required": required, "additionalProperties": False}
 
     def _inner(self, key: str, item: Any, place: str, depth: int) -> Any:
@@ -139,8 +142,8 @@ def _schema_at(place: str) -> str:
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
     """Returns True if a schema is recursive.
 
-    A schema is recursive if a part that a reference points to has the same reference in it, directly or through
-    other references. The part is a definition, a property, or the root.
+    A schema is recursive if the part that a reference points to contains the same reference, directly or through
+    other references. The part can be a definition, a property, or the root.
     """
     reached = {pointer: set(_references(find_definition(pointer, schema))) for pointer in set(_references(schema))}
     for middle, beyond in reached.items():

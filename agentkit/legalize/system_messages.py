@@ -35,7 +35,7 @@ def join_system_prompt(conversation: LegalConversation, context: StageContext) -
 def begin_with_system_prompt(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Moves the system prompt to the start of the first turn. This is a pipeline stage.
 
-    If the conversation does not begin with a user turn, a user turn with the system prompt is added.
+    If the conversation does not begin with a user turn, a user turn with the system prompt is added at the start.
     """
     prompt, turns = conversation.system, conversation.turns
     if not prompt.msgs:

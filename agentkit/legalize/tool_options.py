@@ -51,8 +51,8 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
     if lost:
         keywords = ", ".join(lost)
         reason = (
-            f"tool {tool.name!r}: {keywords} at the root of the parameter schema merged into one object, "
-            "because APIs require an object"
+            f"tool {tool.name!r}: APIs require an object schema at the root of the parameters, so these root "
+            f"keywords are not sent: {keywords}"
         )
         notes.append(Synthesis("tool schema", reason))
     strict, rules = tool.strict, capabilities.tools.strict
@@ -81,9 +81,14 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
 def fit_output(
     output: OutputSchema | None, capabilities: Capabilities, notes: list[Synthesis]
 ) -> OutputSchema | None:
-    """Returns the output schema, with `strict` set to True if the target's strict mode accepts the schema.
+    """Returns the output schema, with `strict` set to True or False for the target.
 
-    Returns the schema unchanged if the target has no strict mode for output schemas.
+    If the target does not accept output schemas, or has no strict mode for them, the schema is returned
+    unchanged. Otherwise, `strict` becomes False in these cases:
+
+    - `output.strict` is False.
+    - `output.strict` is None, and the schema is not closed (see `OutputSchema.closed`).
+    - The target's strict mode refuses the schema.
     """
     rules = capabilities.tools.strict
     if output is None or capabilities.output != "schema" or rules is None or not rules.has_output_flag:
@@ -98,9 +103,10 @@ def fit_output(
 
 
 def select_output(output: OutputSchema | None, has_tools: bool, capabilities: Capabilities) -> Capabilities:
-    """Returns the capabilities with the value of `output` for this request.
+    """Returns the capabilities with the value of `output` that applies to this request.
 
-    The value depends on the output schema: an API can have different fields for a schema and for any JSON object.
+    The value depends on the output schema, because an API can have different fields for a schema and for any JSON
+    object. The value also depends on the tools, because some APIs cannot combine tools with an output schema.
     """
     mode = capabilities.output
     if output is None:
@@ -122,8 +128,9 @@ def fit_choice(
 ) -> tuple[tuple[Tool, ...], ToolChoice | None]:
     """Returns the tools to offer and the tool choice.
 
-    If the API cannot limit the choice to some of the tools, the request declares only these tools. A mode that the
-    target refuses stays in the returned choice, because a later stage adds a text that asks for a tool call.
+    If the API cannot limit the choice to some of the tools, the request does not declare the other tools. A mode
+    that the target refuses stays in the returned choice, because a later stage adds a text that asks for a tool
+    call.
     """
     modes = capabilities.tools.choices
     if choice and choice.name is not None and "tool" not in modes and "required" in modes:

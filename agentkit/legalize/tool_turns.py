@@ -61,9 +61,10 @@ def rewrite_exchanges(conversation: LegalConversation, context: StageContext) ->
 
 
 def _add_one_by_one(out: TracedConversation, exchange: TracedConversation, ledger: Ledger) -> None:
-    """For each call, adds a turn with the call and the blocks before the call, and a turn with the result.
+    """For each tool call, adds a turn with the call and a turn with the result of the call.
 
-    The turn of the last call also has the blocks after the call.
+    The turn with a call also has the blocks between the previous call and this call. The turn with the last call
+    also has the blocks after the call.
     """
     msg = exchange.msgs[0]
     origins = block_origins(msg, exchange.origins[0])

@@ -27,18 +27,18 @@ def load_agentscope(log: object) -> list[Msg]:
 
     If the log has a summary of older messages, the summary becomes the first message, as in AgentScope. If one
     message has tool calls and their results, the calls and the results become separate messages. In logs of
-    AgentScope 2.x, a `tool_call` becomes a tool call, and a `hint` becomes a user message. A `data` block becomes
-    an image, audio, video or document block, depending on its media type. Signatures and ids of thinking become
-    opaque state. All other keys become metadata.
+    AgentScope 2.x, a `tool_call` block becomes a `ToolUseBlock`, and a `hint` block becomes a user message. A
+    `data` block becomes an image, audio, video or document block, depending on its media type. Signatures and ids
+    of thinking become opaque state. Keys that agentkit does not know become metadata.
 
     Args:
         log: List of message dicts or AgentScope objects, or a stored state that contains such a list. The state
             may belong to an agent (`{"memory": …}`, in 2.x `{"context": […]}`), to a memory (`{"content": […]}`),
-            or to a session with one agent. In a memory, each list item may be a pair of a message and its marks,
-            which are labels that the application chose.
+            or to a session with one agent. In a memory, each list item may be a pair of a message and its marks.
+            Marks are labels that the application chose.
 
     Raises:
-        MessageError: If the log is not an AgentScope log, or several agents in the log have messages.
+        MessageError: If the log is not an AgentScope log, or if several agents in the log have messages.
     """
     state = make_json_safe(log, "log", _dump_object)
     messages, summary = _find_messages(state)
@@ -59,7 +59,8 @@ def load_agentscope(log: object) -> list[Msg]:
 def _dump_object(value: Any) -> Any:
     """Converts an AgentScope object to a dict. Returns any other value unchanged.
 
-    AgentScope 2.x has pydantic models. Objects of AgentScope 1.x have `to_dict` or `state_dict`.
+    Objects of AgentScope 2.x are pydantic models. Objects of AgentScope 1.x have the method `to_dict` or
+    `state_dict`.
     """
     if callable(getattr(value, "model_dump", None)):
         return dump_model(value)  # includes fields with default values, such as `type`
@@ -68,7 +69,7 @@ def _dump_object(value: Any) -> Any:
 
 
 def _find_messages(state: object) -> tuple[list[Any], object]:
-    """Returns the messages in a stored state, and the summary of older messages or None."""
+    """Returns the messages in a stored state, and the summary of older messages (None if there is no summary)."""
     if isinstance(state, list):
         return cast("list[Any]", state), None
     inner = _find_state(as_object(state))
@@ -86,14 +87,17 @@ _FORMATS = "agentscope anthropic langchain openai openai-responses"
 """Log formats that `load_agentscope` accepts for the content blocks of a message."""
 
 _MESSAGE_KEYS = ("content", "context", "messages", "observed_context")
-"""Keys of the message list in a stored state. A memory uses `content`, and an agent of 2.x uses `context`."""
+"""Keys of the message list in a stored state.
+
+A memory uses `content`, and an agent of AgentScope 2.x uses `context`.
+"""
 _STATE_KEYS = ("memory", "state", "agent")
 _MAX_DEPTH = 5
 """Maximum nesting depth of the search for messages. A typical session has three levels: agent, memory, content."""
 
 
 def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any] | None:
-    """Searches a state for a message or an object with a list of messages. Returns the first match or None."""
+    """Searches a state for a message, or for an object with a list of messages. Returns the match or None."""
     if not state or not depth:
         return None
     if ("role" in state and "name" in state) or any(isinstance(state.get(key), list) for key in _MESSAGE_KEYS):
@@ -208,12 +212,12 @@ def _load_run(fields: dict[str, Any], run_type: str, run: list[Any], place: str,
     return load_message(stored, place)
 
 
-# -- blocks of 2.x --------------------------------------------------------------------------------------------
+# -- blocks of AgentScope 2.x ---------------------------------------------------------------------------------
 
 _FAILED_STATES = frozenset({"error", "interrupted", "denied"})
 _ITEM = "reasoning_item_raw"
 _GEMINI_PREFIX = "gemini_ts:"
-"""Start of a tool call id that is a Gemini signature. AgentScope 2.x stores such signatures instead of ids."""
+"""Prefix of a tool call id that contains a Gemini signature. AgentScope 2.x stores such a signature as the id."""
 
 
 def _convert_content(content: object) -> str | list[Any]:

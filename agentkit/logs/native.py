@@ -34,22 +34,22 @@ _LOADERS = {
 def load_native(provider: str | Provider, log: object) -> list[Msg]:
     """Returns the messages of a log. The system prompt comes first.
 
-    If nothing is lost, a formatter of the same provider builds the same request from the messages. A block that
-    cannot be read becomes an `InvalidBlock`. A block that only the provider understands becomes an `OpaqueBlock`.
-    Cache markers are omitted, and `list_cache_markers` returns their places. `load_request_options` loads the
-    tools and the other options of a request.
+    If nothing is lost, a formatter of the same provider builds the logged request again from these messages. A
+    block that cannot be read becomes an `InvalidBlock`. A block that only the provider understands becomes an
+    `OpaqueBlock`. Cache markers are omitted, and `list_cache_markers` returns their places.
+    `load_request_options` loads the tools and the other options of a request.
 
     Args:
         provider: Provider that defines the format of the log, as a name or a `Provider`. Also accepts the formats
             `agentscope`, `langchain` and `agentkit`.
-        log: List of messages or complete request, as Python values or JSON text. A request is the arguments of the
-            SDK call or the request body. The values may also be SDK objects.
+        log: List of messages, or complete request, as Python values or JSON text. For a request, pass the
+            arguments of the SDK call, or the request body. The values may also be SDK objects.
 
     Raises:
         MessageError: If the log is not in this format, or if it refers to messages that only the server stores.
             Keys with such references are OpenAI's `previous_response_id`, `conversation` and `prompt`, Gemini's
             `cachedContent`, and DashScope's `session_id` and `memory_id`.
-        ProviderError: If no provider has this name, or the provider has no loader.
+        ProviderError: If no provider has this name, or if the package of the provider has no loader.
     """
     if provider != "agentkit":
         log = parse_log_text(log)

@@ -17,8 +17,8 @@ class NativeEntry(NamedTuple):
     Attributes:
         wire: Name of the provider.
         entry: JSON value of the message or item.
-        next_id: Id of the item after a reasoning item of OpenAI, because OpenAI requires this item after the
-            reasoning item. Empty for all other entries.
+        next_id: Id of the item that follows a reasoning item of OpenAI. OpenAI accepts a reasoning item only
+            together with the next item. Empty for all other entries.
     """
 
     wire: str

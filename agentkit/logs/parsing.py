@@ -34,8 +34,8 @@ def read_log_entries(
         place: Place that errors name.
 
     Raises:
-        MessageError: `log` is not one of the values above, no entry has one of `entry_keys`, or a request has
-            messages that the loader does not read.
+        MessageError: `log` has another format, no entry has one of `entry_keys`, or a request has messages under
+            keys that the loader does not read.
     """
     request, value = as_object(log), log
     if name not in request and any(key in request for key in entry_keys):

@@ -114,7 +114,7 @@ def _find_layout(provider: str | LayoutSource) -> WireLayout:
 def _read_items(request: object, layout: WireLayout) -> dict[str, Any]:
     """Returns the values of a request by key, including values in nested objects such as `extra_body`.
 
-    If a key is both in the request and in a nested object, the value in the request is returned.
+    If a key is both at the top level of the request and in a nested object, the top-level value is returned.
     """
     body: dict[str, Any] = as_object(make_json_safe(parse_log_text(request)))
     items = {key: value for key, value in layout.read_items(body) if value is not None}
@@ -153,7 +153,7 @@ def _list_tools(items: Mapping[str, Any], layout: WireLayout) -> Iterator[_Logge
 
 
 def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iterator[tuple[dict[str, Any], str]]:
-    """Yields the objects under a key, each with its place. Omits keys with the value null.
+    """Yields the objects under a key, each with its place. The objects do not have fields with the value null.
 
     The value under the key is a list of objects or a single object.
     """
@@ -194,7 +194,10 @@ def _read_schema(schema: Any, key: str, layout: WireLayout) -> Any:
 
 
 def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSet[str]) -> ToolChoice | None:
-    """Returns the tool choice of a request, limited to `tools`, or None if the choice names no tool in `tools`."""
+    """Returns the tool choice of a request, limited to the names in `tools`.
+
+    Returns None if the request has no valid tool choice, or if the choice names only other tools.
+    """
     values = [find_value(items, path) for path in layout.options.choices]
     value: Any = next((value for value in values if value), None)
     if layout.options.read_choice is not None:
@@ -232,7 +235,7 @@ def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema |
 def _has_marker_keys(value: object, markers: frozenset[str]) -> bool:
     """Returns True if any object in a value has a key of a cache marker.
 
-    If the result is False, the slower search for the places is not necessary.
+    If the result is False, the slower search for the places of the markers is not necessary.
     """
     level: list[Any] = [value] if markers else []
     for _ in range(_MAX_DEPTH + 1):

@@ -1,7 +1,7 @@
 """Functions that check if an IP address is public or local.
 
-By default, URLs in messages are fetched from public addresses only, so that no message can reach an internal
-service.
+By default, URLs in messages are fetched from public addresses only, so that no URL in a message can reach an
+internal service.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def is_local(text: str) -> bool:
 
 
 def _parse_address(text: str) -> _Address | None:
-    """Returns an IP address, or the IPv4 address inside an IPv6 address. Returns None for any other text."""
+    """Parses an IP address. Returns None if the text is not an IP address.
+
+    If an IPv6 address embeds an IPv4 address, the result is the IPv4 address.
+    """
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

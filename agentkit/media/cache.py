@@ -112,7 +112,10 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Download:
-    """Download in progress. `result` is None until the download ends, and after a canceled download."""
+    """Download in progress.
+
+    `result` is None before the end of the download, and also after a canceled download.
+    """
 
     done: anyio.Event
     result: Base64Source | str | None = None

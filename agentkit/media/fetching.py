@@ -106,8 +106,8 @@ def update_cache_sizes(sources: Iterable[URLSource], fetch: Fetch) -> None:
 def _cache_key(source: URLSource, fetch: Fetch) -> Hashable:
     """Returns the cache key of a download.
 
-    The key includes the limits of `fetch`. Therefore a request with strict limits never uses a download with
-    looser limits.
+    The key includes the limits of `fetch`. Therefore a request with strict limits never uses a download that was
+    made with looser limits.
     """
     return source.url, source.media_type, fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private
 
@@ -126,7 +126,10 @@ async def _fetch_logged(source: URLSource, fetch: Fetch) -> Base64Source | str:
 
 
 def _find_host(url: str) -> str:
-    """Returns the host of a URL for a log line, because the other parts of the URL may contain a key."""
+    """Returns the host of a URL for a log line.
+
+    The other parts of the URL are not logged, because they may contain a secret key.
+    """
     try:
         return urlsplit(url).hostname or "an unknown host"
     except ValueError:
@@ -155,7 +158,7 @@ async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | str:
 
 
 def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64Source | str:
-    """Converts a body to a media source, or returns the reason for a refusal.
+    """Converts the body of a response to a media source, or returns the reason why the body is refused.
 
     The first bytes of the body determine the media type. If these bytes are unknown, the declared type is used.
     """

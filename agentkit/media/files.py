@@ -1,7 +1,7 @@
 """Reads local files as media.
 
 Only files inside the allowed folders (roots) are read, even if another process replaces a folder with a link at
-the same time. All functions block the thread.
+the same time. All functions block the calling thread.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FIL
 def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FILE_BYTES) -> Base64Source | str:
     """Returns a placeholder with the size of a text file, or the reason why the file cannot be used.
 
-    The file is not read. The placeholder of any other file is empty.
+    The file is not read. If the file is not a text file, the placeholder is empty.
     """
 
     def measure(_: int, path: str, status: os.stat_result) -> Base64Source | str:

@@ -68,7 +68,7 @@ async def load_media(
     fetch: Fetch | None = None,
     fetched: dict[URLSource, Base64Source | str] | None = None,
 ) -> ResolvedMedia:
-    """Reads files, fetches URLs and resizes images in messages, if the target needs them.
+    """Loads the media that a target needs: reads files, fetches URLs and resizes images in messages.
 
     If a source cannot be loaded, no exception is raised. The result then has the reason instead of the content.
 
@@ -77,7 +77,8 @@ async def load_media(
         capabilities: Rules of the target, which decide which URLs are fetched and which images are resized.
         roots: Folders from which files may be read, as paths without symbolic links.
         fetch: Options for downloads. If None, no URL is fetched.
-        fetched: Downloads from earlier calls for the same request. `load_media` adds new downloads to this dict.
+        fetched: Downloads from earlier calls of `load_media` for the same request. New downloads are added to this
+            dict.
     """
     media = get_all_media(msgs)
     resolved = ResolvedMedia() if _are_ready(media) else await _read(media, capabilities, roots, fetch, fetched)
@@ -169,7 +170,7 @@ class _Work:
 
     Attributes:
         files: Files to read. Each value is the maximum size of the file, in bytes.
-        urls: URLs to fetch, in order. The values are None.
+        urls: URLs to fetch, in the order of the messages. The dict serves as an ordered set; its values are None.
         unchecked: Sources whose base64 text must be checked.
     """
 
@@ -245,7 +246,7 @@ async def _resize_images(
     if not [item for item in media if not (item.closed and item.fits(box))]:
         return
     images = _list_accepted(media, capabilities, resolved)
-    # The oldest images are not resized, because `limit_media` omits them later.
+    # If there are too many images, the oldest are not resized, because `limit_media` omits them later.
     images = images[excess(len(images), limits.count) :]
     box = limits.box(len(images))
     sources = {id(source): source for source in images if isinstance(source, Base64Source)}
@@ -259,8 +260,8 @@ async def _resize_images(
                 group.start_soon(_run_in_thread, partial(resize_to_fit, source), box, limiter)
     results = ((source, get_fit(source, box)) for source in too_large)
     fits = {id(source): result[0] for source, result in results if result is not None and result[0] is not None}
-    # A budget may omit some images later. The size limits for few images are never stricter than those for many
-    # images, so the copies are within both.
+    # A budget may omit some images later. The size limits for few images are never stricter than the limits for
+    # many images. Therefore a copy that is within the limits for many images is also within the limits for few.
     resolved.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 

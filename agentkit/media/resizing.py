@@ -63,7 +63,7 @@ def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
 
     The copy has the format of the original, and is rotated according to the EXIF data. A copy of an animation has
     only the first frame. The image source caches the copy. With the same version of Pillow, equal images give
-    equal bytes. The function blocks the thread.
+    equal bytes. The function blocks the calling thread.
     """
     result = get_fit(source, box)
     if result is None:
@@ -84,7 +84,7 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
     name = _FORMATS[source.media_type]
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
         if opened.size != size:
-            return None  # the file has a second header, whose size was not checked
+            return None  # the file has a second header with another size, which was not checked
         # With `draft`, Pillow decodes a JPEG at a reduced size, which is faster.
         opened.draft(None, (box.side or size[0], box.side or size[1]))
         if opened.mode[0] in "IF":

@@ -105,7 +105,7 @@ def placeholder_source(media_type: str, size: int | None = None) -> Base64Source
 
 
 LONGEST_TEXT = 1_000_000
-"""Maximum length of a document that is sent as text, in characters. This length is about 250,000 tokens."""
+"""Maximum length of a document that is sent as text, in characters. Such a text has about 250,000 tokens."""
 
 _WORD = b"word "
 _SOME_TEXT = encode_base64(_WORD * 1_000)
@@ -116,7 +116,7 @@ _DEFAULT_TYPES: Mapping[Kind, str] = {
     "video": "video/mp4",
     "document": "application/pdf",
 }
-"""Maps each media kind to the media type of its placeholders, if the media type of the source is unknown."""
+"""Maps each media kind to the media type of placeholders for sources whose media type is unknown."""
 
 
 def needs_fetching(capabilities: Capabilities, kind: Kind, source: URLSource) -> bool:
@@ -177,7 +177,7 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     Args:
         data: Base64 text.
         declared: Declared media type, with optional parameters such as a charset.
-        subject: Beginning of the reason, such as "the data".
+        subject: Beginning of the reason for a refusal, such as "the data".
     """
     media_type = detect_type(data, canonical_media_type(declared))
     if media_type is None:
@@ -206,7 +206,10 @@ def _checked_source(media_type: str, data: str) -> Base64Source:
 
 
 def fill_caches(source: Base64Source) -> None:
-    """Computes the cached values of a source. Large data take long, so call this function in a worker thread."""
+    """Computes the cached values of a source.
+
+    The computation is slow for large data, so call this function in a worker thread.
+    """
     _ = source.text if is_text_type(source.media_type) else (source.data_url, image_size(source))
 
 

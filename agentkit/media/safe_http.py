@@ -60,7 +60,10 @@ async def download(
 
 @cache
 def _load_client() -> None:
-    """Imports the HTTP client and the tables of IP addresses. A worker thread runs this slow function."""
+    """Imports the HTTP client, and the module that checks if an IP address is public or local.
+
+    The imports are slow, so this function runs in a worker thread.
+    """
     import httpx2
 
     import_module("agentkit.media.addresses")
@@ -158,7 +161,7 @@ _HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close
 def tls_context() -> ssl.SSLContext:
     """Returns a TLS context with the default root certificates. Environment variables have no effect.
 
-    The first call reads files and blocks the thread. Later calls return the same context.
+    The first call reads files and blocks the calling thread. Later calls return the same context.
     """
     import httpx2
 
@@ -169,7 +172,7 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
     """Reads the body of a response. Raises DownloadRefusedError if the body is too large or not usable.
 
     `max_bytes` limits the received bytes, because a server can declare a wrong length. The number of chunks has a
-    limit too, because reading very many small chunks takes long. If a server never stops sending interim responses
+    limit too, because reading very many small chunks is slow. If a server never stops sending interim responses
     such as `100 Continue`, the timeout in `fetch_media` ends the download.
     """
     status = response.status_code
@@ -193,9 +196,9 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if refusal is None:
                 body += chunk
             else:
-                # `cancel` also closes the generators of the HTTP client, because trio warns about open generators.
+                # `cancel` also closes the generators of the HTTP client. If they stayed open, trio would warn.
                 scope.cancel()
-            if count % _CHUNKS_PER_CHECKPOINT == 0:  # the HTTP client does not let other tasks run
+            if count % _CHUNKS_PER_CHECKPOINT == 0:  # the HTTP client does not let other tasks run between chunks
                 await anyio.lowlevel.cancel_shielded_checkpoint()
     if refusal is not None:
         raise refusal

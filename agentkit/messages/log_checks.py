@@ -55,7 +55,8 @@ def check_log_message(
         opaque_keys: Keys whose values the loader stores as opaque state.
         loaders: Names of the formats that the loader reads (see `load_native`), separated by spaces.
         block_key: Key that every content block of the format has. If no block in a list has the key, the list is
-            in another format. None if blocks have no common key. Empty if content is never a list of objects.
+            in another format. None if blocks have no common key. An empty string if content is never a list of
+            objects.
 
     """
     content = message.get("content", message)
@@ -68,12 +69,12 @@ def check_log_message(
     if not any(key in message for key in content_keys):
         if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
             return
-        reason = f"expected content under {_join_names(content_keys)}, got {_list_keys(message)}"
+        reason = f"expected content under the key {_join_names(content_keys)}, got {_list_keys(message)}"
         raise MessageError(place, reason, _advice(find_log_format(message)))
     foreign_keys = _CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)
     for key in sorted(foreign_keys) if foreign_keys else ():
         if message[key]:
-            reason = f"the loader reads content only under {_join_names(content_keys)}, not under {key!r}"
+            reason = f"the loader reads content only under the key {_join_names(content_keys)}, not under {key!r}"
             raise MessageError(f"{place}.{key}", reason, _advice(find_log_format({key: message[key], "role": ""})))
     _check_types(message, place, content_keys)
     _check_blocks(message, f"{place}.content", block_key)
@@ -97,8 +98,8 @@ def _list_typed_keys(
 ) -> list[str] | None:
     """Returns the content keys for which the type of the value must be checked (see `_TYPES`).
 
-    The function is only for messages whose `content` is text or null. Returns None if a message needs all checks,
-    because the message may be in another format.
+    The function is only for messages whose `content` is text or null. Returns None if the message may be in
+    another format, because all checks are then necessary.
 
     Args:
         keys: Keys of the message that are in `_KNOWN_KEYS`.
@@ -142,8 +143,7 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
     """Raises MessageError if a message is clearly in a format that none of the loaders reads.
 
-    Raises no error if all loaders are from other packages, because agentkit does not know the formats of these
-    loaders.
+    Raises no error if agentkit knows none of the loaders, because the formats of these loaders are then unknown.
 
     Args:
         message: Message from a log.

@@ -14,11 +14,11 @@ __all__ = ["FIRST_KEYS", "LOADERS", "LogFormat", "find_log_format", "may_match"]
 
 
 class LogFormat(NamedTuple):
-    """Format of message logs, with the patterns that identify it.
+    """Format of message logs, with the patterns that identify the format.
 
-    A pattern lists the features that a message must have, separated by spaces. The feature `key` means that the
-    message has this key. The feature `key=text` means that the value of the key is this text. `key.inner` is a key
-    of an object under `key`, or of an object in a list under `key`.
+    A pattern is a list of features, separated by spaces. A message matches the pattern if it has all these
+    features. The feature `key` means that the message has this key. The feature `key=text` means that the value of
+    the key is this text. `key.inner` is a key of an object under `key`, or of an object in a list under `key`.
 
     Attributes:
         name: Name of the format in error messages.
@@ -116,7 +116,7 @@ _PATTERNS = [
 ]
 _FEATURES = frozenset(feature for pattern in _PATTERNS for feature in pattern.features)
 _VALUED = frozenset(feature.partition("=")[0] for feature in _FEATURES if "=" in feature)
-"""Keys, such as `content.type`, for which a pattern requires a text (`key=text`)."""
+"""Keys, such as `content.type`, for which a pattern requires a certain text as the value (`key=text`)."""
 
 
 def _first_key(feature: str) -> str:
@@ -137,7 +137,7 @@ def find_log_format(message: Mapping[str, Any], *, certain: bool = False) -> Log
     """
     keys = FIRST_KEYS.intersection(message)
     nested = frozenset(key for key in keys if isinstance(message[key], dict | list))
-    if not may_match(keys, nested, certain):  # a quick check, because the keys of most messages match no pattern
+    if not may_match(keys, nested, certain):  # fast path, because the keys of most messages match no pattern
         return None
     return _match_format(_FEATURES.intersection(_list_features(message)), certain)
 

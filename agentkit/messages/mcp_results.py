@@ -57,9 +57,10 @@ _ABSENT: Final = object()
 def read_mcp_result(value: object) -> dict[str, Any] | None:
     """Converts an MCP `CallToolResult` to fields of a `ToolResultBlock`. Returns None for any other value.
 
-    The fields are `output` (text, or a list of block dicts), `is_error`, and `metadata` if the server sent
-    `_meta`. MCP recommends that the text content repeats `structuredContent`. If the text does not,
-    `structuredContent` is added to `output` as JSON text.
+    The fields are `output` (text, or a list of block dicts) and `is_error`. If the server sent `_meta`, or keys
+    that MCP does not define, the field `metadata` contains these values. MCP recommends that the text content
+    repeats `structuredContent`. If the text content does not repeat it, `structuredContent` is added to `output`
+    as JSON text.
     """
     data = _as_result(value)
     if data is None:
@@ -269,7 +270,10 @@ def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
 
 
 def _is_any_text(value: object, texts: Sequence[str]) -> bool:
-    """Returns True if a text equals the value, or is the JSON text of the value with any spacing and key order."""
+    """Returns True if one of the texts equals the value, or is the JSON text of the value.
+
+    The spacing and the key order of the JSON text do not matter.
+    """
     canonical = _canonical(value)
     return any(text == value or _canonical_text(text) == canonical for text in texts)
 

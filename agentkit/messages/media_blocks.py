@@ -73,7 +73,7 @@ class _MediaBase(BlockBase):
             content = read_regular_file(path, MAX_FILE_BYTES)
             named_type = named_type or sniff_media_type(encode_base64(content[:96]), "")
             if named_type is None:
-                reason = "the media type is unknown: neither the suffix nor the content indicates it"
+                reason = "the media type is unknown: neither the suffix nor the content of the file indicates it"
                 raise MessageError(str(path), reason, "Pass `media_type`, such as 'image/png'.")
             return cls.from_bytes(content, named_type)
         except (OSError, ValueError) as error:

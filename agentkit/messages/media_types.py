@@ -6,14 +6,13 @@ import re
 
 __all__ = ["canonical_media_type", "guess_media_type", "is_media_type", "is_text_type"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two or more letters, because `C:` is a Windows drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # needs two letters, so that `C:` (Windows) is not a scheme
 
 # A media type is restricted-name "/" restricted-name (RFC 6838, 4.2), with optional parameters after a semicolon.
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
 
 _MEDIA_TYPES: dict[str, str] = {
-    # Media types by file suffix. The module `mimetypes` is not used, because its table depends on files of the
-    # machine.
+    # Media types by file suffix. The module `mimetypes` is not used, because its table differs between machines.
     "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
     "webp": "image/webp", "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff",
     "heic": "image/heic", "heif": "image/heif", "svg": "image/svg+xml",

@@ -180,11 +180,11 @@ class Msg(_Computed):
     @overload
     def parsed(self, output: Any) -> Any: ...
     def parsed(self, output: Any) -> Any:
-        """Parses the JSON text of a reply to a value of the given type.
+        """Parses the JSON text of a reply to a value of the given type. The JSON text may be in a code fence.
 
         Args:
             output: Type that was passed as `response_format`: any type that pydantic supports, such as a model,
-                `list[Answer]` or a `Literal`. A value in a code fence is also read.
+                `list[Answer]` or a `Literal`.
 
         Raises:
             OptionError: pydantic does not support the type.
@@ -350,6 +350,6 @@ def set_cached(msg: Msg, key: object, result: _Result) -> _Result:
 
 
 def cache_result(msg: Msg, key: object, compute: Callable[[Msg], _Result]) -> _Result:
-    """Returns a result that is computed on the first call and then cached on the message."""
+    """Returns the result that is cached under `key`. If there is no result, computes the result and caches it."""
     result: _Result | None = get_cached(msg, key)
     return set_cached(msg, key, compute(msg)) if result is None else result

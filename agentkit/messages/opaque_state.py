@@ -23,11 +23,12 @@ class OpaqueState(Validated):
         redacted_data: Encrypted thinking (Anthropic).
         encrypted_content: Encrypted reasoning item (OpenAI).
         thought_signature: Signature of any part, in standard base64 (Gemini).
-        item_id: Id of an output item (OpenAI), such as a reasoning item, a message, a call or a generated image.
+        item_id: Id of an output item (OpenAI), such as a reasoning item, a message, a tool call or a generated
+            image.
         model: Name of the model that produced the state.
-        prefix: Digest of the request whose reply contained the state, computed by `prefix_digest`.
+        prefix: Digest (hash) of the request whose reply contained the state, computed by `prefix_digest`.
         fields: Further keys of the provider's block, which later requests contain unchanged. Examples are `phase`
-            (OpenAI messages), `caller` (Anthropic calls), `detail` (images) and `fps` (videos). For a spoken
+            (OpenAI messages), `caller` (Anthropic tool calls), `detail` (images) and `fps` (videos). For a spoken
             reply, `audio` has the `id` that later requests contain instead of the audio data. `audio` also has the
             `transcript`, for requests that cannot contain audio.
     """
@@ -49,7 +50,7 @@ class OpaqueState(Validated):
 
 
 def get_state_fields(state: OpaqueState | None) -> Mapping[str, Any]:
-    """Returns the `fields` of a state. The mapping is empty if there is no state or it has no fields."""
+    """Returns the `fields` of an opaque state, or an empty mapping if there is no state or no `fields`."""
     return (state.fields if state else None) or {}
 
 

@@ -1,8 +1,9 @@
 """`parse_reply`: parses the JSON text of a reply to a value of a Python type.
 
-APIs accept only JSON schemas of objects. The schema of any other type, such as `list[str]`, is therefore sent
-inside an object with one property (`VALUE_KEY`). `parse_reply` reads the value from this object. Some models omit
-the object or put the JSON into a code fence, so these replies are also read.
+APIs accept only JSON schemas of objects. For any other type, such as `list[str]`, agentkit therefore sends the
+schema of an object with one property (`VALUE_KEY`), which contains the value. `parse_reply` reads the value from
+this property. Some models write the value without the object, or put the JSON into a code fence. `parse_reply`
+also accepts such replies.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 VALUE_KEY: Final = "value"
-"""Property that contains the value if the schema of a type does not describe an object."""
+"""Name of the object property that contains the value if the type of the value is not an object type."""
 
 EARLY_ENDS: Final[Mapping[FinishReason | None, tuple[ParseFailure, str]]] = {
     FinishReason.LENGTH: ("cut_off", "the reply reached the maximum number of tokens"),
@@ -46,7 +47,7 @@ EARLY_ENDS: Final[Mapping[FinishReason | None, tuple[ParseFailure, str]]] = {
     FinishReason.REFUSAL: ("refused", "the model refused to answer"),
     FinishReason.CONTENT_FILTER: ("filtered", "a filter of the provider withheld or truncated the reply"),
 }
-"""Failure and description of a reply that ended early, by finish reason."""
+"""Maps each finish reason of a reply that ended early to the failure and the description for a `ParseError`."""
 
 
 class _Expected(NamedTuple):
@@ -63,8 +64,8 @@ def parse_reply(msg: Msg, expected: Any) -> Any:
 
     Raises:
         OptionError: pydantic does not support the type.
-        ParseError: The text is not JSON, or the value does not match the type. The reply was cut off, refused or
-            filtered, so that it has no value.
+        ParseError: The text is not JSON, or the value does not match the type. A possible cause is that the reply
+            was cut off, refused or filtered.
     """
     reader, text = _find_expected(expected), msg.text
     partial: dict[str, Any] = {}
@@ -81,7 +82,10 @@ def parse_reply(msg: Msg, expected: Any) -> Any:
 
 
 def explain_error(error: ParseError, msg: Msg) -> ParseError:
-    """Returns a copy of an error with the reply, and with the cause if the reply ended early or has no text."""
+    """Returns a copy of an error that contains the reply.
+
+    If the reply ended early or has no text, the description of the copy states this cause.
+    """
     failure, description = error.failure, error.description
     finish_reason = msg.finish_reason
     if finish_reason in EARLY_ENDS:
@@ -113,7 +117,7 @@ def _read_json(text: str) -> Any:
 
 
 def _find_fenced(text: str) -> str | None:
-    """Returns the content of the first code fence, even if it is not closed. Returns None without a fence."""
+    """Returns the content of the first code fence, which may lack its end. Returns None if there is no fence."""
     content: list[str] | None = None
     for line in text.splitlines():
         if line.lstrip().startswith("```"):
@@ -139,7 +143,7 @@ def _validate(expected: _Expected, value: Any) -> Any:
 
 
 def _validate_json(adapter: TypeAdapter[Any], value: Any) -> Any:
-    # Validation of JSON text, because a value such as a date is a string in JSON.
+    # The value is validated as JSON text, because JSON represents a value such as a date as a string.
     return adapter.validate_json(to_json(value, inf_nan_mode="constants"))
 
 
@@ -149,7 +153,7 @@ def _validate_json(adapter: TypeAdapter[Any], value: Any) -> Any:
 def create_adapter(expected: Any, place: str) -> tuple[TypeAdapter[Any], dict[str, Any]]:
     """Returns pydantic's adapter for a type, and the JSON schema of the type.
 
-    `place` is the name of the option in an error.
+    `place` is the name of the option in error texts.
 
     Raises:
         OptionError: pydantic does not support the type.
@@ -163,7 +167,7 @@ def create_adapter(expected: Any, place: str) -> tuple[TypeAdapter[Any], dict[st
         reason = str(error).partition("\n")[0].rstrip(".")
     except RecursionError:
         reason = f"{shorten_repr(expected, 60)} is nested too deeply"
-    raise OptionError(place, reason, "Pass a pydantic model or a JSON schema.")
+    raise OptionError(place, reason, "Pass a type that pydantic supports, such as a pydantic model.")
 
 
 def _create_expected(expected: Any) -> _Expected:
@@ -177,12 +181,15 @@ _cached_expected = lru_cache(256)(_create_expected)
 def _find_expected(expected: Any) -> _Expected:
     try:
         return _cached_expected(expected)
-    except TypeError:  # some annotations cannot be hashed
+    except TypeError:  # some annotations cannot be hashed, so the result is not cached
         return _create_expected(expected)
 
 
 def find_root(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Replaces a `$ref` at the root of a schema with its definition, because APIs require an object there."""
+    """Returns a copy of a schema. If the root is a `$ref`, the referenced definition replaces the root.
+
+    APIs require the schema of an object at the root, and not a reference.
+    """
     for holder in ("$defs", "definitions"):
         name = str(schema.get("$ref", "")).removeprefix(f"#/{holder}/")
         if name in schema.get(holder, {}):
@@ -191,7 +198,7 @@ def find_root(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_object_root(schema: Mapping[str, Any]) -> bool:
-    """Returns True if all values of a schema are objects, so that APIs accept the schema."""
+    """Returns True if every value that matches a schema is an object. APIs accept only such schemas."""
     root = find_root(schema)
     if "type" in root:
         return bool(root["type"] == "object")

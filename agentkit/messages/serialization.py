@@ -40,7 +40,7 @@ _item_reader: TypeAdapter[ResultItem] = TypeAdapter(ResultItem, config=_FINITE)
 
 
 def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
-    """Converts a conversation to JSON values for `json.dump`. `load_messages` converts them back.
+    """Converts a conversation to JSON values for `json.dump`. `load_messages` converts the values back.
 
     Raises:
         MessageError: If `msgs` is not a list of messages.
@@ -192,7 +192,7 @@ def _read(reader: TypeAdapter[Any], block: object, place: str, stored: object = 
 
 
 def _build_invalid(stored: object, reason: str, place: str) -> InvalidBlock:
-    """Returns an InvalidBlock with the stored value, or with the repr of a value that JSON cannot represent."""
+    """Returns an InvalidBlock with the stored value, or with its repr if JSON cannot represent the value."""
     reason = ascii(reason)[1:-1] if not is_encodable(reason) else reason
     try:
         data = json.loads(json.dumps(stored, allow_nan=False, ensure_ascii=False).encode())

@@ -66,7 +66,8 @@ def sniff_media_type(data: str, declared: str) -> str | None:
     """Returns the media type that the first bytes of base64 data indicate. Returns None if no type matches.
 
     If the declared type is a text type and the bytes look like text, returns the declared type. If the bytes match
-    several types, returns the declared type if it matches, and otherwise the most common matching type.
+    several types that include the declared type, returns the declared type. Otherwise, returns the most common
+    matching type.
 
     Args:
         data: Base64 text.
@@ -115,7 +116,10 @@ def _measure(media_type: str, data: str) -> tuple[int, int] | None:
 
 
 def _bytes_at(data: str, start: int, count: int) -> bytes:
-    """Returns `count` decoded bytes of base64 data, from decoded offset `start`. Does not decode earlier data."""
+    """Returns `count` bytes of the data that a base64 text encodes, beginning with the byte at index `start`.
+
+    Earlier bytes are not decoded.
+    """
     first = start // 3
     header = base64.b64decode(data[first * 4 : -(-(start + count) // 3) * 4])[start - first * 3 :][:count]
     if len(header) < count:
@@ -146,7 +150,10 @@ def _gif(data: str) -> tuple[int, int]:
 
 
 def _bmp(data: str) -> tuple[int, int]:
-    """Reads the size of a BMP image from the BITMAPINFOHEADER. The height is negative if the top row is first."""
+    """Reads the size of a BMP image from the BITMAPINFOHEADER.
+
+    A negative height means that the file stores the top row first.
+    """
     header = _bytes_at(data, 18, 8)
     height = int.from_bytes(header[4:], "little", signed=True)
     return _little_endian(header[:4]), abs(height)

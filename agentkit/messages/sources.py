@@ -28,7 +28,7 @@ __all__ = [
     "source_from_url",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two or more letters, because `C:` is a Windows drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # needs two letters, so that `C:` (Windows) is not a scheme
 
 
 def _check_media_type(media_type: str) -> None:
@@ -46,7 +46,7 @@ class _CachedContent(Validated):
     __slots__ = ("cached_content",)
 
     cached_content: tuple[object, object] | None
-    """Pair of a file version and the content. A changed file has another version. None before the first read."""
+    """Pair `(file version, content)`. A changed file has another version. None before the first read."""
 
 
 @validated_dataclass

@@ -101,7 +101,8 @@ def _is_json_for(text: str, value: dict[str, Any], encoded: bytes) -> bool:
     """
     try:
         parsed = from_json(text)
-        # A comparison of JSON bytes is fast and distinguishes 1, 1.0 and true. `same_json` ignores the key order.
+        # A comparison of JSON bytes is fast, and distinguishes 1, 1.0 and true. If only the key order differs, the
+        # bytes differ and `same_json` returns True.
         return (parsed == value and to_json(parsed) == encoded) or same_json(parsed, value)
     except ValueError:
         return False
@@ -167,7 +168,7 @@ class ToolResultBlock(BlockBase):
 
     @property
     def listing(self) -> str:
-        """The text of the output. If the output has several text blocks, `- ` precedes each, as in AgentScope."""
+        """The text of the output. If the output has several texts, `- ` precedes each text, as in AgentScope."""
         if isinstance(self.output, str):
             return self.output
         texts = [item.text for item in self.output if isinstance(item, TextBlock)]

@@ -83,7 +83,7 @@ class Usage:
 def as_token_count(value: object) -> int:
     """Converts a token count from a provider's reply to an integer.
 
-    Returns 0 for null, negative numbers, and values that are not numbers.
+    Returns 0 for negative numbers, numbers of at least 10**15, and values that are not numbers, such as null.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0

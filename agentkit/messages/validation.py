@@ -38,7 +38,7 @@ __all__ = [
 
 _Class = TypeVar("_Class", bound=type[Any])
 
-# With `defer_build`, pydantic builds a schema when its class is first used, so that importing agentkit is fast.
+# With `defer_build`, pydantic builds the schema of a class on first use, so that importing agentkit is fast.
 _CONFIG: Final = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 

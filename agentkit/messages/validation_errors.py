@@ -47,7 +47,7 @@ _ADVICE: Final = {
     "unexpected_keyword_argument": "Remove this argument.",
     "unexpected_positional_argument": "Remove this argument.",
 }
-_MAX_PLACE: Final = 200  # maximum characters of a path. Keys from the application can make a path longer.
+_MAX_PLACE: Final = 200  # maximum length of a path in characters; keys from the application can be long
 _MAX_REASON: Final = 400
 _MAX_VALUE: Final = 60
 

@@ -54,7 +54,8 @@ class ModelCall:
         viewer: Name of the agent for which the model replies. None if the history policy has no viewer.
         budget: Budget of the plan. If its counter is a `UsageAnchoredCounter`, the counter receives the token
             usage of the reply. None without a budget.
-        retry: Retry with a shorter prompt, which `replan` uses at most once. None if the plan is never shortened.
+        retry: Retry with a shorter prompt. `replan` uses this retry at most once. None if the plan is never
+            shortened.
 
     """
 
@@ -168,9 +169,7 @@ class ModelCall:
             advice = "Keep the client open until the last call has ended."
             return self._client_error(f"the client is closed ({runtime_error})", advice)
         if runtime_error and _FOREIGN_LOOP.search(str(runtime_error)):
-            advice = (
-                "Create a client and a ChatModel for each event loop. Without `client`, ChatModel opens a client."
-            )
+            advice = "Create a ChatModel for each event loop, and do not pass the same client to two of them."
             reason = f"the client has open connections in another event loop ({runtime_error})"
             return self._client_error(reason, advice)
         if failure and failure.network and _is_address_error(error):
@@ -202,7 +201,7 @@ _ADDRESS_ERRORS: Final = frozenset({"InvalidURL", "NonHttpUrlClientError", "Unsu
 
 
 def _is_address_error(error: BaseException | None) -> bool:
-    """Returns True if an HTTP client rejected the URL, so that a retry cannot help."""
+    """Returns True if an HTTP client rejected the URL. In this case, a retry cannot help."""
     while error is not None and type(error).__name__ not in _ADDRESS_ERRORS:
         error = error.__cause__ or error.__context__
     return error is not None
@@ -221,5 +220,5 @@ def _is_header_error(error: BaseException | None) -> bool:
 
 
 def _find_runtime_error(error: BaseException) -> RuntimeError | None:
-    """Returns the RuntimeError: `error` or its cause. None if neither is a RuntimeError. Ignores subclasses."""
+    """Returns `error` or its cause if one of them is a RuntimeError, otherwise None. Ignores subclasses."""
     return next((item for item in (error, error.__cause__) if type(item) is RuntimeError), None)

@@ -151,9 +151,9 @@ class ChatModel:
 
                 - `tools`: tools that the model may call.
                 - `tool_choice`: choice among the tools (see `ToolChoice`).
-                - `response_format`: type, such as a pydantic model or `list[Answer]`, or JSON schema that the
-                  reply must match. `"json_object"` asks for any JSON object. `reply.parsed(TYPE)` returns the
-                  value.
+                - `response_format`: JSON schema that the reply must match, or a type, such as a pydantic model or
+                  `list[Answer]`. `"json_object"` asks for any JSON object. `reply.parsed(TYPE)` parses the reply
+                  and returns the value.
                 - `max_tokens`: maximum tokens of the reply. None means the `max_tokens` of this `ChatModel`.
                 - `parameters`: parameters under the provider's own names, such as `{"temperature": 0}`.
 
@@ -184,7 +184,7 @@ class ChatModel:
             InputError: If the messages or options are invalid.
         """
         if options.get("response_format") is not None:
-            raise OptionError("response_format", "reserved", "Pass the type as the first argument.")
+            raise OptionError("response_format", "set by `generate_as`", "Pass the type as the first argument.")
         reply = await self.generate(msgs, **{**options, "response_format": output})
         return reply.parsed(output)
 

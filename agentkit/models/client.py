@@ -27,7 +27,7 @@ CLOSE_SECONDS: Final = 5.0
 
 
 class ModelClient:
-    """Object that stores the SDK client of a model. The user passes a client, or the first call opens a client.
+    """Object that stores the SDK client of a model. The user passes a client, or the first model call opens one.
 
     A client from the user works in any event loop that the SDK supports, and stays open until the user closes it.
     A client that `ModelClient` opens belongs to the event loop that is running when the client is opened. After
@@ -126,7 +126,7 @@ def _get_endpoint_class(provider: Provider) -> type[EndpointBase]:
     if provider.endpoint is None:
         raise ProviderError(
             provider.name,
-            "the package of this provider has no endpoint, so it cannot call models",
+            "the package has no endpoint for model calls",
             available_providers(),
         )
     return provider.endpoint

@@ -42,7 +42,7 @@ class IncomingStream(AsyncIterator[Any]):
 
     Attributes:
         request_id: Provider's id for the model call (see `find_request_id`). None if the response has no id.
-            Errors in the stream get this id.
+            Errors that occur in the stream get this id.
 
     """
 
@@ -60,7 +60,7 @@ _WRITER = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_
 def dump_body(body: Mapping[str, Any]) -> bytes | None:
     """Serializes a body to the same JSON bytes as an SDK, but about six times as fast.
 
-    Returns None if a value cannot be serialized. The SDK may be able to serialize the value.
+    Returns None if a value cannot be serialized. The SDK may still be able to serialize this value.
     """
     try:
         return _WRITER.to_json(body, by_alias=True, exclude_unset=True, warnings=False)
@@ -97,7 +97,7 @@ class EndpointBase(ABC):
         This method runs in a worker thread, because the import of an SDK would block the event loop.
 
         Args:
-            **options: Options of the SDK's client, such as `api_key` and `base_url`. The SDK checks them.
+            **options: Options of the SDK's client, such as `api_key` and `base_url`. The SDK checks these options.
 
         Raises:
             MissingExtraError: If the SDK is not installed.
@@ -185,11 +185,14 @@ class EndpointBase(ABC):
 
 
 def merge_parameters(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a request with more parameters. Two JSON objects with the same name are merged.
+    """Returns a copy of a request with the parameters in `options` added.
+
+    If the request and `options` have a parameter with the same name, and both values are objects, the objects are
+    merged.
 
     Raises:
-        OptionError: If the request and `options` have a parameter with the same name, unless both values are
-            objects.
+        OptionError: If the request and `options` have a parameter with the same name, and at least one of the two
+            values is not an object.
 
     Example:
         >>> merge_parameters({"messages": [], "config": {"seed": 1}}, {"config": {"top_k": 5}})

@@ -1,8 +1,8 @@
 """`locate_block`, which estimates which message block caused a provider's error.
 
 Error texts quote paths of the request, such as `messages[2].content`, or ids of tool calls. The module reads the
-texts and ids at a quoted path, and searches the messages for a block with the same texts or ids. The provider's
-`WireLayout` names the keys of the request.
+texts and ids at a quoted path of the request, and searches the messages for a block with the same texts or ids.
+The provider's `WireLayout` names the keys of the request.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def _paths_pattern(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{lists})((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
 
 
-_MAX_SEARCHED = 4_000  # maximum characters to search, because a longer error text can contain very many paths
-_MAX_PATHS = 20  # maximum paths to follow in one error text
-_MAX_STEPS = 20  # maximum keys and indexes to follow in one path
-_MAX_DIGITS = 9  # maximum digits of a list index in a path
-_MIN_LENGTH = 3  # minimum characters of an id or text, because shorter strings match by chance
+_MAX_SEARCHED = 4_000  # maximum number of characters to search; a longer text can contain very many paths
+_MAX_PATHS = 20  # maximum number of paths to follow in one error text
+_MAX_STEPS = 20  # maximum number of keys and indexes to follow in one path
+_MAX_DIGITS = 9  # maximum number of digits of a list index in a path
+_MIN_LENGTH = 3  # minimum length of an id or text, because shorter strings match by chance
 
 
 def locate_block(
@@ -70,10 +70,10 @@ def locate_block(
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
     """Yields the parts of the request to which the paths in an error text refer.
 
-    Yields each part together with the list of later turns. Each path gives several parts: the JSON objects on the
-    path, with the innermost object first and the turn last. If the path leads into a list in the turn, the turn is
-    omitted. If the path ends at a string, the string is a part, too. A string under the key of a text comes before
-    the objects, and any other string comes after them.
+    Yields each part together with the later turns of the request. A path can refer to several parts: the JSON
+    objects on the path, with the innermost object first and the turn last. If the path leads into a list in the
+    turn, the turn is omitted. If the path ends at a string, the string is a part, too. A string under a key for
+    texts comes before the objects, and any other string comes after the objects.
     """
     turns = layout.read_turns(request)
     if not turns:
@@ -113,7 +113,7 @@ def _follow_path(turns: list[Any], steps: Sequence[str], layout: WireLayout) -> 
 
 
 def _step(value: Any, step: str) -> Any:
-    """Returns the list item or field that an index or key of a path selects, or None if it does not exist."""
+    """Returns the list item or field that an index or key of a path selects, or None if there is no such value."""
     if isinstance(value, list):
         parts = cast("list[Any]", value)
         is_index = step.isdigit() and len(step) <= _MAX_DIGITS and int(step) < len(parts)
@@ -141,9 +141,9 @@ def _find_block(
 ) -> BlockPath | None:
     """Returns the path of the message block from which a part of the request was written, or None.
 
-    If several blocks match equally well, the result depends on the later turns that have the same text: without
-    such a turn, the last of these blocks is selected; with one such turn, the second to last. The count starts at
-    the end, because the request may not contain the start of the conversation.
+    If several blocks match equally well, the function counts the later turns of the request with the same text.
+    Without such a turn, the function selects the last of these blocks; with one such turn, the second to last. The
+    count starts at the end, because the request may not contain the start of the conversation.
     """
     # White space around a text is ignored, because a converter may join texts with line breaks.
     labels = layout.labels | layout.cache_markers

@@ -12,23 +12,28 @@ from agentkit.reprs import bounded_repr
 __all__ = ["ErrorPatterns", "MAX_SEARCHED"]
 
 MAX_SEARCHED: Final = 4_000
-"""Maximum characters of an error text to search. A search in a long malicious text could take quadratic time."""
+"""Maximum number of characters to search in an error text. In a hostile text, the search could be very slow."""
 
-_MAX_DIGITS: Final = 12  # maximum digits of a token count
+_MAX_DIGITS: Final = 12  # maximum number of digits of a token count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorPatterns:
     """Regular expressions that classify the errors of a provider's API.
 
-    The HTTP status usually selects the error class: `AuthError` for 401, 402 and 403, `RateLimitError` for 429,
-    `OverloadedError` for 408, 409, 424, 425 and all statuses from 500, and `BadRequestError` for any other status
-    from 400. The patterns are used where the status is not specific enough: in streams, and for the statuses 400,
-    413, 422 and 500. Matching ignores case, and a pattern matches if any part of a code or text matches. An empty
-    pattern matches nothing. `a | b` has the patterns of both objects.
+    The HTTP status usually selects the error class:
+
+    - `AuthError` for 401, 402 and 403
+    - `RateLimitError` for 429
+    - `OverloadedError` for 408, 409, 424, 425 and all statuses from 500
+    - `BadRequestError` for any other status from 400
+
+    The patterns are used where the status is not specific enough: in streams, and for the statuses 400, 413, 422
+    and 500. Matching ignores case, and a pattern matches if any part of a code or text matches. An empty pattern
+    matches nothing. `a | b` has the patterns of both objects.
 
     A match in a quoted part of an error text does not count, because the quoted part may come from the request.
-    Exceptions are the patterns `other_limit`, `stream_only_text` and `context_sizes`.
+    This rule does not apply to the patterns `other_limit`, `stream_only_text` and `context_sizes`.
 
     Attributes:
         statuses: Map from statuses that have a special meaning in this API to the usual status for this meaning.
@@ -91,7 +96,7 @@ class ErrorPatterns:
 
         Returns:
             The maximum and the actual size of the prompt, in tokens. The actual size is None if the text does not
-            contain it. The result is None if no pattern matches, or if no tokens remain for the prompt.
+            contain this size. The result is None if no pattern matches, or if no tokens remain for the prompt.
 
         """
         digits = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text[:MAX_SEARCHED])

@@ -29,7 +29,7 @@ _TEMPLATE_ADVICE: Final = (
     "template accepts: system_role, tool_role, parallel_tool_calls, images, alternating_turns, call_ids."
 )
 _QUOTED: Final = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”"
-_NO_STATUS: Final = (None, 200)  # status of a `Failure` from a stream, or from a reply with HTTP status 200
+_NO_STATUS: Final = (None, 200)  # statuses of a `Failure` in a stream, or in a reply with HTTP status 200
 _RETRIED: Final = frozenset({408, 409, 424, 425})  # statuses of errors that a retry may solve; Bedrock sends 424
 
 
@@ -130,7 +130,7 @@ def _is_refused_by_template(failure: Failure, patterns: ErrorPatterns) -> bool:
 
 
 def _is_quota(failure: Failure, patterns: ErrorPatterns) -> bool:
-    """Returns True if the account's quota is exhausted, so that a retry cannot help."""
+    """Returns True if the account's quota is exhausted. In this case, a retry cannot help."""
     if failure.code is not None:
         return _matches(patterns.quota_code, failure.code)
     # If the provider sends a waiting time, the error is a temporary rate limit.

@@ -10,7 +10,7 @@ from agentkit.replies.error_bodies import Failure
 __all__ = ["as_network_failure", "is_transport_error", "split_http_options"]
 
 _HTTP_OPTIONS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""Maps SDK options to HTTP options. Request bodies omit these options (openai-python: make_request_options)."""
+"""Maps SDK options to HTTP options. Request bodies never contain them (openai-python: make_request_options)."""
 
 _HTTP_PACKAGES = frozenset({"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2"})
 
@@ -29,7 +29,7 @@ def split_http_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict
 def is_transport_error(error: BaseException) -> bool:
     """Returns True if the class of the error belongs to an HTTP client.
 
-    SDKs do not convert errors of the HTTP client that occur during a stream.
+    SDKs do not convert the HTTP client's errors that occur during a stream.
     """
     return type(error).__module__.partition(".")[0] in _HTTP_PACKAGES
 

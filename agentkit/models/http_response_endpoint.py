@@ -50,7 +50,7 @@ class HttpResponseEndpoint(EndpointBase):
             yield IncomingStream(self.read_chunks(response), request_id)
 
     def failure_from_response(self, response: Any) -> Failure:
-        """Returns the failure for an HTTP response with an error status. The complete body has already been read.
+        """Returns the failure for an HTTP response with an error status. The caller has read the complete body.
 
         If the API sends the error code in a header, override this method, and replace `code` in the failure that
         `super().failure_from_response(response)` returns.

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class ModelOptions(FormatterOptions, total=False):
-    """Keyword options of `ChatModel`, except `client`. The docstring of `ChatModel` describes them."""
+    """Keyword options of `ChatModel`, except `client`. The docstring of `ChatModel` describes each option."""
 
     formatter_options: Mapping[str, Any] | None
     max_tokens: int | None
@@ -103,7 +103,7 @@ def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider
     """Returns the provider and the model name.
 
     `provider` can have the format "PROVIDER:MODEL". Raises OptionError if `model` and `provider` both name a
-    model, or if neither does.
+    model, or if neither of them names a model.
     """
     check_option("provider", provider, str | Provider)
     check_text("model", model)

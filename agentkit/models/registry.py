@@ -158,11 +158,11 @@ def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
 
 
 def _get_distribution(point: EntryPoint) -> str:
-    """Returns the name of an entry point's distribution, normalized (PyPA specification of names)."""
+    """Returns the normalized name of an entry point's distribution (PyPA specification of names)."""
     name: object = None
     with suppress(Exception):  # in a damaged installation, metadata can be missing or have a wrong type
         name = point.dist.name if point.dist is not None else None
-    return re.sub(r"[-_.]+", "-", name).lower() if isinstance(name, str) else f"unknown, with {point.value}"
+    return re.sub(r"[-_.]+", "-", name).lower() if isinstance(name, str) else f"unknown ({point.value})"
 
 
 def _suggest(name: str) -> str:

@@ -84,13 +84,13 @@ class SDKEndpoint(HttpResponseEndpoint):
 
         sdk = self.import_sdk()
         # Clients for cloud platforms, and clients with middleware, need the body as a dict, because they read or
-        # change it. Any other client gets finished bytes, because this is faster.
+        # change the body. Any other client gets finished bytes, because sending bytes is faster.
         has_middleware = bool(getattr(self.client, "middleware", ()))
         reads_body = has_middleware or self.client.__class__ is not getattr(sdk, self.client_class)
         content = None if reads_body else dump_body(outgoing.body)
         return await self.client.post(
             outgoing.path,
-            # With this value, the SDK returns the response unparsed: httpx.Response if the client uses httpx.
+            # `cast_to` makes the SDK return the response unparsed. A client for httpx returns an httpx.Response.
             cast_to=httpx2.Response,
             **({"body": outgoing.body} if content is None else {"content": content}),
             options=dict(outgoing.options),

@@ -26,7 +26,7 @@ _NO_CONTENT: Final = re.compile(rb"(\s|:[^\n]*(\n|$))*")
 
 
 class ModelStream(AsyncIterator[StreamEvent]):
-    """Events of one reply as they arrive, and the message at the end.
+    """Iterator over the events of one reply. After the last event, `message` is the complete message.
 
         async with model.stream(msgs) as stream:
             async for event in stream:
@@ -57,7 +57,8 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events: deque[StreamEvent] = deque()
         self._head = b""  # first bytes of the reply, for the error text of an unreadable reply
         self._has_events = False  # True after the first event of the reply
-        self._releases_events = False  # True once events can be yielded; the call is then not repeated
+        # True once events can be yielded. After that, the request is not sent again with a shorter prompt.
+        self._releases_events = False
         self._error: ModelError | None = None
         self._message: Msg | None = None
         self.request_id: str | None = None

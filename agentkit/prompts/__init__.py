@@ -1,7 +1,9 @@
 r"""Typed prompts: a `Signature` declares the inputs and outputs of a task, and `ask` returns a validated value.
 
-Input: the values of a request, examples and a history. Output: messages for any model, and validated values from
-its reply, or an error that names the field. Read `signature` first, then `adapter` and `model_calls`.
+Input: the values of a request, examples and a history. Output: messages for any model, and the validated values in
+the reply of the model. If a value is invalid, the error names the field.
+
+Read `signature` first, then `adapter` and `model_calls`.
 
 Example:
     >>> import asyncio

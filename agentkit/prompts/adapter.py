@@ -1,7 +1,7 @@
 """`Adapter`: writes the messages of a typed prompt, and parses the reply of the model.
 
-The order of the messages is: system message, examples, history, current request. Each step of the text is a method
-with DSPy's name, so that a subclass may change one step.
+The order of the messages is: system message, examples, history, current request. A separate method writes each
+part of the text, so that a subclass can change one part. The methods have the same names as in DSPy.
 """
 
 from __future__ import annotations
@@ -44,32 +44,33 @@ if TYPE_CHECKING:
 __all__ = ["Adapter", "HistoryItem", "find_tools"]
 
 HistoryItem: TypeAlias = Msg | Example | Feedback
-"""Entry of a history: a message, an earlier turn, or feedback on the reply before it."""
+"""Entry of a history: a message, an earlier turn (`Example`), or feedback on the preceding reply."""
 
 INCOMPLETE: Final = "This is an example of the task, though some input or output fields are not supplied."
 MISSING: Final = "Not supplied for this particular example. "
-"""Text in place of an output that an example does not have."""
+"""Text that replaces the value of an output if an example has no value for this output."""
 
 _AnySignature: TypeAlias = type[Signature[Any]]
 
 
 @dataclass(frozen=True)
 class Adapter(ABC):
-    """Base class of adapters, which are immutable.
+    """Base class of adapters. Adapters are immutable.
 
     Attributes:
-        native_tools: True to send tools through the API instead of the prompt. The prompt then omits the inputs
-            of the types `Tool` and `list[Tool]`, and the output of the type `list[ToolUseBlock]`. The tool
-            calls of the reply become this output.
+        native_tools: True to send the tools in the inputs through the API. If the signature has an output of the
+            type `list[ToolUseBlock]`, the tool calls of the reply become the value of this output. The prompt
+            then omits this output, and the inputs of the types `Tool` and `list[Tool]`.
         native_reasoning: True to omit outputs of the type `Reasoning` from the prompt. The thinking of the reply
-            becomes these outputs. Ask for thinking with the provider's own parameters, such as
+            becomes the value of these outputs. Ask for thinking with the provider's own parameters, such as
             `ask(…, reasoning_effort="low")`.
-        fallback: Adapter that `ask` uses once if a reply lacks the structure of this adapter. None means that
+        fallback: Adapter that `ask` uses once if a reply is not in the format of this adapter. None means that
             there is no second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
             complete ones. `given` keeps the order.
-        observe: Function that gets an `AdapterEvent` before and after each `format` and `parse`. Its exceptions
-            are logged. None means that there is no such function. The fallback adapter has its own.
+        observe: Function that gets an `AdapterEvent` before and after each `format` and `parse`. Exceptions of
+            the function are logged. None means that there is no such function. The fallback adapter has its
+            own `observe`.
     """
 
     native_tools: bool = False
@@ -83,15 +84,15 @@ class Adapter(ABC):
         check_option("native_reasoning", self.native_reasoning, bool)
         check_option("fallback", self.fallback, Adapter | None)
         check_choice("order", self.order, ("complete_last", "given"))
-        check_option("observe", self.observe, Callable | None, "Pass a function of an AdapterEvent.")
+        check_option("observe", self.observe, Callable | None, "Pass a function that takes an AdapterEvent.")
         if iscoroutinefunction(self.observe):
             raise OptionError("observe", "async functions are not supported", "Pass a function without `async`.")
 
     def select_mode(self, mode: str | None) -> Adapter:
-        """Returns an adapter for requests in an answer mode. None returns this adapter.
+        """Returns an adapter for requests in a mode of `PromptAdapter`. If `mode` is None, returns this adapter.
 
         Raises:
-            OptionError: The adapter has no such mode. Only a `PromptAdapter` has modes.
+            OptionError: The adapter does not have the mode. Only a `PromptAdapter` has modes.
         """
         if mode is None:
             return self
@@ -116,8 +117,8 @@ class Adapter(ABC):
             signature: Signature class.
             inputs: Values of the inputs, or a request that is bound to this signature. A missing input is omitted.
             examples: Examples of the task. An example without inputs or without outputs is omitted.
-            history: Earlier messages, which are sent unchanged, earlier turns and feedback.
-            tools: Further tools of the request. This adapter writes nothing about them.
+            history: Earlier messages, earlier turns and feedback. Messages are sent unchanged.
+            tools: Tools of the request that are not in the inputs. The messages do not mention these tools.
 
         Raises:
             OptionError: An argument is invalid, or a value cannot be written.
@@ -140,7 +141,7 @@ class Adapter(ABC):
         outputs: Mapping[str, Any],
         examples: Iterable[Example] = (),
     ) -> list[Msg]:
-        """Returns the messages of a request and the reply with the given outputs, for example for training."""
+        """Returns the messages of a request and a reply with the given outputs, for example as training data."""
         shown = self.select_fields(signature)
         reply = Msg("assistant", self.format_assistant_message_content(shown, outputs), "assistant")
         return [*self.format(signature, inputs, examples=examples), reply]
@@ -154,7 +155,7 @@ class Adapter(ABC):
     ) -> dict[str, Any]:
         """Returns a row of training data: `{"messages": […]}` in the format of OpenAI Chat Completions.
 
-        The messages are those of `conversation`, with media as the formatter of OpenAI writes them.
+        The row contains the messages that `conversation` returns, converted by the formatter of OpenAI.
 
         Raises:
             OptionError: An argument is invalid, or a value cannot be written.
@@ -163,10 +164,11 @@ class Adapter(ABC):
         return {"messages": load_provider("openai").chat_formatter().lower(msgs).request["messages"]}
 
     def select_fields(self, signature: _AnySignature) -> _AnySignature:
-        """Returns the signature with the fields that the prompt shows.
+        """Returns the signature with only the fields that the prompt shows.
 
         Raises:
-            OptionError: The adapter has native tools, and the signature has tool calls but no input for tools.
+            OptionError: `signature` is not a signature class. With `native_tools`, the error is also raised if the
+                signature has an output for tool calls but no input for tools.
         """
         if not isinstance(cast("object", signature), SignatureMeta):
             reason = f"expected a signature class, got {shorten_repr(signature, 60)}"
@@ -207,8 +209,8 @@ class Adapter(ABC):
     ) -> str:
         """Returns the text of a reply with the given outputs.
 
-        `missing` is the text in place of an output that `outputs` does not have. None means that the output is
-        None.
+        `missing` is the text of an output for which `outputs` has no value. If `missing` is None, such an output
+        is written as None.
         """
 
     def format_user_message_content(
@@ -222,7 +224,7 @@ class Adapter(ABC):
     ) -> Any:
         """Returns the content of a user message: a text, or blocks if the inputs have media.
 
-        `is_request` adds the reminder of the output format.
+        If `is_request` is True, the content contains the reminder of the output format.
         """
         sections: list[Sequence[Segment]] = [[prefix]] if prefix else []
         for name, field in signature.input_fields.items():
@@ -252,7 +254,7 @@ class Adapter(ABC):
         return example.cache_messages(key, lambda: self._create_demo(signature, kind, example, number))
 
     def _create_demo(self, signature: _AnySignature, kind: str, example: Example, number: int) -> Iterator[Msg]:
-        """Yields the messages of one example. Their mark makes them one unit for a budget."""
+        """Yields the messages of one example. Metadata marks them as one unit, which a budget never splits."""
         mark = {EXAMPLE_MARK: number}
         prefix = INCOMPLETE if kind == "incomplete" else ""
         content = self.format_user_message_content(signature, example.inputs, prefix=prefix)
@@ -262,7 +264,7 @@ class Adapter(ABC):
         yield Msg("assistant", text, "assistant", metadata=mark)
 
     def format_conversation_history(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Msg]:
-        """Returns the messages of the rows in an input of the type `History`."""
+        """Returns the messages of the earlier turns in an input of the type `History`. Each row is one turn."""
         names = [name for name, field in signature.input_fields.items() if field.type is History]
         rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
         msgs: list[Msg] = []
@@ -277,7 +279,7 @@ class Adapter(ABC):
         return msgs
 
     def _format_native_row(self, signature: _AnySignature, row: HistoryRow) -> Iterator[Msg]:
-        """Yields a turn whose tool calls and results are blocks."""
+        """Yields the messages of an earlier turn, with its tool calls and results as blocks."""
         outputs = [name for name in signature.output_fields if row.values.get(name) is not None]
         absent = tuple(name for name in signature.output_fields if name not in outputs)
         text = self._format_outputs(_without_fields(signature, absent), row.values) if outputs else ""
@@ -287,7 +289,7 @@ class Adapter(ABC):
             yield Msg("tools", row.results, "user")
 
     def _format_text_row(self, signature: _AnySignature, row: HistoryRow) -> Iterator[Msg]:
-        """Yields a turn whose tool calls and results are texts."""
+        """Yields the messages of an earlier turn, with its tool calls and results as texts."""
         yield from self._format_turn(signature, row.values, row.values)
         if row.results:
             section = self.format_field_with_value(SignatureField(RESULTS, Any, is_output=False), row.stored)
@@ -301,7 +303,7 @@ class Adapter(ABC):
         yield Msg("assistant", self._format_outputs(signature, outputs), "assistant")
 
     def _format_request(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> Iterator[Msg]:
-        """Yields the user message of an earlier turn. A turn without inputs has none."""
+        """Yields the user message of an earlier turn. A turn without inputs has no user message."""
         names = {name for name, field in signature.input_fields.items() if field.type is not History}
         if names & inputs.keys():
             content = self.format_user_message_content(signature, inputs, is_request=True)
@@ -328,7 +330,10 @@ class Adapter(ABC):
     def format_feedback(
         self, feedback: Feedback, signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any]
     ) -> str | tuple[Block, ...]:
-        """Returns the content of a user turn that asks for another reply to the request with these inputs."""
+        """Returns the content of a user turn: the problem with the last reply, and a request for another reply.
+
+        `inputs` are the inputs of the request.
+        """
         return f'Error. Please try again.\n\n"""\n{feedback.description or feedback.label}\n"""'
 
     # -- requests and replies ----------------------------------------------------------------------------------
@@ -341,12 +346,14 @@ class Adapter(ABC):
         Args:
             signature: Signature class.
             capabilities: Rules of the target: `model.formatter.capabilities(model.model)`.
-            tools: Tools of the request, those of the inputs included if the adapter has `native_tools`.
+            tools: Tools of the request. If the adapter has `native_tools`, the tools in the inputs are included.
         """
         return {"tools": tools} if tools else {}
 
     def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:
-        """Returns a parser for the text of a streamed reply. By default, all its events come after the last text.
+        """Returns a parser for the text of a streamed reply.
+
+        By default, the parser returns all events at the end of the reply.
 
         Raises:
             OptionError: The adapter does not accept the signature.
@@ -361,7 +368,7 @@ class Adapter(ABC):
 
         Raises:
             ParseError: The reply lacks an output, a value is invalid, or the reply was cut off, refused or
-                filtered. `partial` has the outputs that were read.
+                filtered. The attribute `partial` of the error contains the outputs that were parsed.
             OptionError: `reply` is neither a message nor a text.
         """
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
@@ -386,11 +393,11 @@ class Adapter(ABC):
     def add_native_outputs(
         self, signature: _AnySignature, shown: _AnySignature, outputs: Mapping[str, Any], msg: Msg
     ) -> dict[str, Any]:
-        """Adds the outputs that the prompt omits, from the tool calls and the thinking of a reply.
+        """Returns all outputs of a reply. The outputs that the prompt omits are its tool calls and its thinking.
 
         Args:
             signature: Signature class.
-            shown: The signature with the fields that the prompt shows.
+            shown: The signature with only the fields that the prompt shows.
             outputs: Outputs in the text of the reply.
             msg: The reply.
         """
@@ -406,14 +413,15 @@ class Adapter(ABC):
         """Returns the outputs in the text of a reply.
 
         Raises:
-            ParseError: The text lacks an output, or a value is invalid. `partial` has the outputs that were read.
+            ParseError: The text lacks an output, or a value is invalid. The attribute `partial` of the error
+                contains the outputs that were parsed.
         """
 
     def _complete(self, signature: _AnySignature, msg: Msg, error: ParseError) -> dict[str, Any]:
-        """Adds outputs that the reply has outside its text: its thinking and its citations.
+        """Returns the outputs of a reply, including those outside the text: tool calls, thinking and citations.
 
         Raises:
-            ParseError: Another output is missing or invalid.
+            ParseError: An output is invalid, or is missing in the complete reply.
         """
         if error.failure == "no_structure":
             missing = [field for name, field in signature.output_fields.items() if name not in error.partial]
@@ -423,10 +431,12 @@ class Adapter(ABC):
         raise explain_error(error, msg) from None
 
     def fill_outputs(self, signature: _AnySignature, outputs: Mapping[str, Any], text: str) -> dict[str, Any]:
-        """Returns the outputs in the order of the signature. An output that is missing gets its default.
+        """Returns the outputs in the order of the signature.
+
+        The value of a missing output is its default. Without a default, the value is None if the type allows None.
 
         Raises:
-            ParseError: An output without a default is missing.
+            ParseError: An output is missing, has no default and must not be None.
         """
         found: dict[str, Any] = {}
         missing: list[str] = []
@@ -447,16 +457,18 @@ class Adapter(ABC):
 
 
 def _find_native_tools(signature: _AnySignature) -> Iterator[str]:
-    """Yields the names of the outputs for tool calls, and of the inputs with tools.
+    """Yields the names of the outputs for tool calls and of the inputs for tools.
+
+    If no output is for tool calls, yields no names.
 
     Raises:
-        OptionError: The signature has tool calls but no input for tools.
+        OptionError: The signature has an output for tool calls but no input for tools.
     """
     calls = [name for name, field in signature.output_fields.items() if is_tool_calls(field.type)]
     inputs = [name for name, field in signature.input_fields.items() if _is_tools(field)]
     if calls and not inputs:
         advice = "Add an input of the type list[Tool], or pass native_tools=False."
-        reason = f"the output {calls[0]!r} has tool calls, but no input has tools"
+        reason = f"the output {calls[0]!r} is for tool calls, but no input is for tools"
         raise OptionError("signature", reason, advice)
     if calls:
         yield from (*calls, *inputs)
@@ -470,7 +482,7 @@ def _without_fields(signature: _AnySignature, names: tuple[str, ...]) -> _AnySig
 
 
 def _create_system_message(adapter: Adapter, signature: _AnySignature) -> Msg:
-    """Returns the system message. Equal adapters get the same object, which caches its token count."""
+    """Returns the system message. Equal texts share one `Msg` object, so that its cached token count is reused."""
     return _cached_message(_create_text(adapter, signature, "format_system_message"))
 
 
@@ -480,10 +492,10 @@ def _cached_message(text: str) -> Msg:
 
 
 def _create_text(adapter: Adapter, signature: _AnySignature, step: str) -> str:
-    """Returns the result of a step that depends only on the adapter and the signature, and caches the result."""
+    """Returns and caches the text from the method `step`. The text depends only on the adapter and signature."""
     try:
         return _cached_text(adapter, signature, step)
-    except TypeError:  # an adapter of the application may have a field that cannot be hashed
+    except TypeError:  # an adapter class of an application may have a field that cannot be hashed
         return str(getattr(adapter, step)(signature))
 
 

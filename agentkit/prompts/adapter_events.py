@@ -1,4 +1,4 @@
-"""`AdapterEvent`: start or end of a step of an adapter, for the function `observe` of the adapter."""
+"""`AdapterEvent`: reports the start or end of `Adapter.format` or `Adapter.parse` to the function `observe`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _Step: TypeAlias = Literal["format", "parse"]
 
 @dataclass(frozen=True)
 class AdapterEvent:
-    """Start or end of a step of an adapter.
+    """Start or end of one step of an adapter: one call of `format` or `parse`.
 
     Attributes:
-        step: `format` for the messages of a request, `parse` for the outputs of a reply.
+        step: `format`, which writes the messages of a request, or `parse`, which reads the outputs of a reply.
         phase: `start` or `end`.
-        call_id: Id that the start and the end of one step have in common.
+        call_id: Id of the step. The start event and the end event of one step have the same id.
         inputs: Arguments of the step, by name.
-        outputs: Result of the step. None at the start, and if the step failed.
-        error: Exception that ended the step. None if the step succeeded, and at the start.
+        outputs: Result of the step. None in a start event, and if the step failed.
+        error: Exception that the step raised. None in a start event, and if the step succeeded.
     """
 
     step: _Step
@@ -39,20 +39,20 @@ class AdapterEvent:
 
 
 Observer: TypeAlias = Callable[[AdapterEvent], object]
-"""Function that gets the events of an adapter. Its exceptions are logged, and the step continues."""
+"""Function that gets the events of an adapter. Its exceptions are logged, and the adapter continues."""
 
 _ITERABLES = frozenset({"examples", "history", "tools"})
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def observe_step(step: _Step) -> Callable[[_Method], _Method]:
-    """Returns a decorator that reports the calls of a method to the function `observe` of its adapter."""
+    """Returns a decorator that reports each call of an adapter method to the function `observe` of the adapter."""
 
     def decorate(method: _Method) -> _Method:
         parameters = signature(method)
 
         def read_arguments(*args: Any, **options: Any) -> dict[str, Any] | None:
-            """Returns the arguments by name, or None if the method refuses them. Iterators become lists."""
+            """Returns the arguments by name, or None if they do not fit the parameters. Iterators become lists."""
             try:
                 arguments = parameters.bind(*args, **options).arguments
             except TypeError:
@@ -89,7 +89,7 @@ def observe_step(step: _Step) -> Callable[[_Method], _Method]:
 
 @contextmanager
 def _report(observe: Observer, step: _Step, inputs: Mapping[str, Any]) -> Generator[list[Any]]:
-    """Reports the start and the end of a step. The step appends its result to the list."""
+    """Reports the start and the end of a step. The `with` block appends the result to the yielded list."""
     call_id = uuid4().hex
     shown = {name: value for name, value in inputs.items() if name != "self"}
     outputs: list[Any] = []
@@ -110,5 +110,5 @@ def _send(observe: Observer, event: AdapterEvent) -> None:
         observe(event)
     except Exception:
         get_logger("prompts").warning(
-            "observe: raised an exception for %s %s", event.step, event.phase, exc_info=True
+            "observe: the function raised an exception for %s %s", event.step, event.phase, exc_info=True
         )

@@ -36,13 +36,13 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 class BoundParser:
     """Parser for the outputs of a signature.
 
-    The value of a signature with one output is the value of this output. The value of a signature with several
-    outputs is a record: an object with one key for each output.
+    If the signature has one output, a reply contains the value of this output. If the signature has several
+    outputs, a reply contains an object with one key for each output.
 
     Attributes:
-        parser: Parser of the value, with the type of the outputs.
+        parser: Parser that reads this value or object from a reply.
         fields: Outputs of the signature, by name.
-        type: Type of the value: the type of the only output, or a record of all outputs.
+        type: Type of the only output, or the type of the object with all outputs.
     """
 
     parser: Parser[Any]
@@ -52,12 +52,15 @@ class BoundParser:
     # -- replies -----------------------------------------------------------------------------------------------
 
     def parse(self, reply: Msg | str) -> dict[str, Any]:
-        """Returns the outputs in a reply. Outputs that have a default or may be None can be missing.
+        """Returns the outputs in a reply, by name. The result may lack outputs that have a default or may be None.
 
-        If the parser returns a `ParseError` or `ToolRequests`, each output has this value.
+        If the parser returns a `ParseError` or `ToolRequests` object, this object is the value of each output.
 
         Raises:
-            ParseError: The reply does not contain a valid value. The place begins with the name of the output.
+            ParseError: The reply does not contain a valid value. If only a part of the value is invalid, the place
+                of the error begins with the name of an output.
+            OptionError: The signature has several outputs, and the parser returns neither a dict nor an object
+                with attributes.
         """
         try:
             value: object = self.parser.parse(reply)
@@ -76,7 +79,7 @@ class BoundParser:
         return {name: values[name] for name in self.fields if name in values}
 
     def _name_output(self, error: ParseError) -> ParseError:
-        """Returns an error whose place begins with the name of an output instead of `reply`."""
+        """Returns an error whose place begins with the name of an output. The place `reply` alone is kept."""
         path = error.place.removeprefix("reply")
         if not path.startswith((".", "[")) or path == error.place:
             return error
@@ -99,9 +102,9 @@ class BoundParser:
     # -- replies of examples -----------------------------------------------------------------------------------
 
     def write(self, outputs: Mapping[str, Any]) -> str:
-        """Returns the text of a reply with the given outputs. `parse` reads the same outputs from the text.
+        """Returns the text of a reply with the given outputs. From this text, `parse` reads the same outputs.
 
-        A reply that is a tool call is written as the JSON of its arguments.
+        If the parser expects a tool call, the text is the JSON of the arguments of this tool call.
         """
         text = next((value for value in outputs.values() if isinstance(value, ReplyText)), None)
         if text is not None:
@@ -125,10 +128,10 @@ class BoundParser:
 
         Args:
             outputs: Outputs by name.
-            calls: Tool calls: blocks, or dicts with the keys `name` and `args`. They get new ids.
-            note: Justification, which is written after a blank line.
-            seed: Text that identifies the reply in its conversation. Equal calls of different replies then get
-                different ids.
+            calls: Tool calls: blocks, or dicts with the keys `name` and `args`. Each call gets a new id.
+            note: Justification of the outputs, which is written after the text and a blank line.
+            seed: Text that identifies the reply in its conversation. Equal tool calls in replies with different
+                seeds get different ids.
         """
         blocks = [*map(_read_call, calls)]
         text = self.write(outputs)
@@ -145,7 +148,7 @@ class BoundParser:
 
     @cached_property
     def _is_wrapped(self) -> bool:
-        """True if the output is no object. The request then asks for an object with the key `value`."""
+        """True if a reply contains the output in the key `value` of an object, because APIs require objects."""
         expected = self.parser.format
         is_requested = expected.where == "tool_call" or self.parser.response_format is not None
         return is_requested and not has_object_root(expected.schema)
@@ -154,7 +157,7 @@ class BoundParser:
 
     @cached_property
     def format_variable(self) -> Mapping[str, Any]:
-        """Variable `format` of templates: `where`, `what`, `schema`, and `instructions` for the model."""
+        """Template variable `format`: the format of the reply, with a text for the model in `instructions`."""
         expected = self.parser.format
         return {
             "where": expected.where,
@@ -182,7 +185,7 @@ class BoundParser:
 
 def _write_yaml(json_value: object) -> str:
     text = dump_yaml(json_value)
-    # The last line break of a block such as `|` is part of a text.
+    # In a YAML block such as `|`, the last line break is part of the text.
     return text if "|" in text else text.removesuffix("\n")
 
 
@@ -196,7 +199,8 @@ def _read_call(call: object) -> ToolUseBlock:
     try:
         [block] = cast("list[ToolUseBlock]", parse_field(_CALLS, [call], {}, is_json=True))
     except ParseError as error:
-        raise OptionError("tool_calls", error.description, "Pass ToolUseBlock values, or dicts.") from None
+        advice = "Pass ToolUseBlock objects, or dicts with the keys name and args."
+        raise OptionError("tool_calls", error.description, advice) from None
     return block
 
 
@@ -204,7 +208,7 @@ _CALLS: Final = SignatureField("tool_calls", list[ToolUseBlock], is_output=True)
 
 
 def _replace_ids(calls: Iterable[ToolUseBlock], seed: str) -> Iterator[ToolUseBlock]:
-    """Yields tool calls with new ids. Equal calls of one reply get different ids."""
+    """Yields tool calls with new ids. Equal tool calls of one reply get different ids."""
     ids = MissingCallIds()
     for call in calls:
         values = call.copy_input()
@@ -214,32 +218,32 @@ def _replace_ids(calls: Iterable[ToolUseBlock], seed: str) -> Iterator[ToolUseBl
 # -- types ----------------------------------------------------------------------------------------------------
 
 _BARE: Final = re.compile(r"\w+(\.strip\(\))*")
-"""Names of parsers that accept a type: a parser of the module `parsers`, perhaps with `strip()`."""
+"""Pattern for the names of parsers to which `bind_parser` adds a type, such as `structured.strip()`."""
 
 
 @lru_cache(256)
 def bind_parser(parser: Parser[Any], signature: _AnySignature) -> BoundParser:
     """Returns a parser for the outputs of a signature.
 
-    A parser without further methods, or with `strip()` only, reads the type of the outputs: `structured` means
-    `structured.as_type(T)`. Any other parser is used unchanged.
+    A parser such as `structured` or `last_code_block.strip()` gets the type T of the outputs: `structured` becomes
+    `structured.as_type(T)`. A parser with any method other than `strip()` is used unchanged.
 
     Raises:
-        OptionError: The parser has no type, so that its values would not be validated. A parser with `map` may
-            have no type, because `map` decides the value.
+        OptionError: The parser has no type, so its values would not be validated. A parser with `map` needs no
+            type, because the function in `map` determines the value.
     """
     expected = _create_type(signature)
     if _BARE.fullmatch(parser.name):
         parser = parser.as_type(expected)
     elif parser.format.type is Any and ".map(" not in parser.name and not _is_untyped(parser, expected):
         first, _, steps = parser.name.partition(".")
-        reason = f"{parser.name} has no type, but the signature {signature.__name__} needs one"
+        reason = f"{parser.name} has no type, so the outputs of {signature.__name__} would not be validated"
         raise OptionError("parser", reason, f"Use {first}.as_type(…).{steps}.")
     return BoundParser(parser, signature.output_fields, expected)
 
 
 def _is_untyped(parser: Parser[Any], expected: Any) -> bool:
-    """Returns True if the values of a parser without a type fit the outputs."""
+    """Returns True if a parser without a type returns valid outputs: any value for `Any`, or a text for `str`."""
     return expected is Any or (expected is str and parser.format.what in ("text", "one_word"))
 
 

@@ -1,7 +1,7 @@
 """Operations on bound requests: signatures that have been called with values for their inputs.
 
 A bound request has each value as an attribute, and the operations of this module as methods. If a field has the
-name of a method, the attribute is the value of the field. The functions of this module then still work.
+name of a method, the field hides the method. Use the function of this module in this case.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def bind(signature: type[_Bound], values: Mapping[str, Any]) -> _Bound:
         values: Values of the inputs, by name. An input with a default is optional.
 
     Raises:
-        MessageError: A value is missing or invalid, or no input has the name of a value.
+        MessageError: A value is missing or invalid, or the name of a value is not the name of an input.
     """
     bound = object.__new__(signature)
     attributes = vars(bound)
@@ -46,7 +46,8 @@ def bind(signature: type[_Bound], values: Mapping[str, Any]) -> _Bound:
         try:
             attributes[name] = field.convert(values[name])
         except (ValidationError, TypeError, RecursionError):
-            attributes[name] = field.validate(values[name], signature.__name__)  # raises the error of agentkit
+            # Validates again, because `validate` raises an error of agentkit.
+            attributes[name] = field.validate(values[name], signature.__name__)
     if len(values) > len(attributes) - missing:
         _refuse_unknown(signature, values)
     return bound
@@ -80,13 +81,11 @@ def from_dict(signature: type[_Bound], data: Mapping[str, Any]) -> _Bound:
     """Returns a signature bound to JSON values, such as the result of `to_dict`.
 
     Raises:
-        MessageError: A value is missing or invalid, or no input has the name of a value.
+        MessageError: A value is missing or invalid, or the name of a value is not the name of an input.
     """
     owner = signature.__name__
     if not isinstance(data, Mapping):
-        raise MessageError(
-            owner, f"expected an object, got {type(data).__name__}", "Pass the result of to_dict()."
-        )
+        raise MessageError(owner, f"expected a dict, got {type(data).__name__}", "Pass the result of to_dict().")
     _refuse_unknown(signature, data)
     bound = object.__new__(signature)
     for name, field in signature.input_fields.items():
@@ -103,7 +102,7 @@ def replace(bound: _Bound, /, **changes: Any) -> _Bound:
         **changes: New values by the names of the inputs.
 
     Raises:
-        MessageError: A value is invalid, or no input has the name of a value.
+        MessageError: A value is invalid, or the name of a value is not the name of an input.
     """
     signature = type(bound)
     _refuse_unknown(signature, changes)
@@ -131,7 +130,7 @@ def choices(request: Signature[Any] | type[Signature[Any]]) -> tuple[Any, ...]:
     if isinstance(field.type, type) and issubclass(field.type, Enum):
         return tuple(field.type)
     reason = "the type of the output is not a Literal, an Enum or bool"
-    raise OptionError(f"{_signature(request).__name__}.{field.name}", reason, "Use a type with listed values.")
+    raise OptionError(f"{_signature(request).__name__}.{field.name}", reason, "Use one of these types.")
 
 
 def default(request: Signature[Any] | type[Signature[Any]]) -> Any:
@@ -147,7 +146,7 @@ def default(request: Signature[Any] | type[Signature[Any]]) -> Any:
 
 
 def tags(request: Signature[Any] | type[Signature[Any]]) -> tuple[str, ...]:
-    """Returns the tags of a signature: its attribute `tags`, or the name of the class if there is no attribute.
+    """Returns the tags of a signature: its attribute `tags`, or the name of the class if `tags` is not set.
 
     Args:
         request: Bound request or signature.
@@ -189,7 +188,7 @@ def _refuse_unknown(signature: type[Signature[Any]], names: Iterable[object]) ->
         owner = signature.__name__
         if not isinstance(name, str):
             reason = f"expected names of inputs (str), got {shorten_repr(name, 60)}"
-            raise MessageError(owner, reason, "Pass a dict whose keys are names.")
+            raise MessageError(owner, reason, "Pass a dict whose keys are the names of inputs.")
         if name in fields:
             raise MessageError(f"{owner}.{name}", "the field is an output", "Pass values for inputs only.")
         closest = find_closest(name, signature.input_fields)

@@ -1,4 +1,4 @@
-"""`ChatAdapter`: writes fields as sections with the header `[[ ## name ## ]]`, in the texts of DSPy 3.4.1."""
+"""`ChatAdapter`: writes fields as sections with the header `[[ ## name ## ]]`, with the texts of DSPy 3.4.1."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ STRUCTURE: Final = (
 class ChatAdapter(Adapter):
     """Adapter whose prompts and replies have one section for each field.
 
-    A section is a line `[[ ## name ## ]]` with the value below it. A line of a value that looks like a header gets
-    a backslash, so that no value can contain the section of another field.
+    A section is the header line `[[ ## name ## ]]` with the value below it. If a line of a value looks like a
+    header, a backslash is written before it. The line then cannot begin the section of another field.
 
     Raises:
         MissingExtraError: The package json-repair of the extra `prompts` is not installed.
@@ -69,7 +69,7 @@ class ChatAdapter(Adapter):
         return [f"[[ ## {field.name} ## ]]\n", *escaped]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns the reminder of the headers of the outputs."""
+        """Returns the reminder that lists the headers of the outputs."""
         if not signature.output_fields:
             return ""
         names = ", then ".join(
@@ -100,7 +100,7 @@ class ChatAdapter(Adapter):
     def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:
         """Returns a parser that reports the sections of a streamed reply as they arrive.
 
-        If a subclass has its own `parse_text`, all events come after the last text.
+        If a subclass overrides `parse_text`, the parser returns all events at the end of the reply.
         """
         from agentkit.prompts.chat_stream_parser import ChatStreamParser
 
@@ -109,7 +109,7 @@ class ChatAdapter(Adapter):
         return ChatStreamParser(self, signature)
 
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
-        """Returns the outputs in the sections of a reply. Unknown sections are ignored, and the first one counts.
+        """Returns the outputs in a reply. Only the first section of each output is read.
 
         Raises:
             ParseError: The text lacks an output, or a value is invalid.
@@ -124,15 +124,15 @@ class ChatAdapter(Adapter):
 
 
 def write_section(name: str, text: str) -> str:
-    """Returns the section of a field: its header, and a text below."""
+    """Returns the section of a field: the header of the field, and the text below the header."""
     return f"[[ ## {name} ## ]]\n{text}"
 
 
 def read_sections(text: str) -> Iterator[tuple[str, str]]:
     """Yields the name and the stripped text of each section. The text before the first header is ignored.
 
-    A line that begins with a header after white space opens a section. The text after the header on the same line
-    is the first line of the section.
+    A header at the start of a line opens a section. White space may precede the header. If text follows the header
+    on the same line, this text is the first line of the section.
     """
     name, start = "", 0
     for match in _HEADER.finditer(text):
@@ -147,7 +147,7 @@ def read_sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _begins_line(text: str, index: int) -> bool:
-    """Returns True if only white space precedes an index on its line."""
+    """Returns True if the line that contains the index has only white space before the index."""
     while index and text[index - 1] not in _LINE_BREAKS:
         index -= 1
         if not text[index].isspace():
@@ -165,7 +165,7 @@ def parse_field(field: SignatureField, value: object, partial: Mapping[str, Any]
     Args:
         field: The output.
         value: Text of the section, or a JSON value.
-        partial: Outputs that were parsed before, for the error.
+        partial: Outputs that were parsed earlier. An error contains them in its attribute `partial`.
         is_json: True if `value` is a JSON value.
 
     Raises:

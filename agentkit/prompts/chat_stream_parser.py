@@ -2,11 +2,12 @@ r"""`ChatStreamParser`: finds the sections `[[ ## name ## ]]` in the text of a s
 
 Idea
     A section begins with a marker at the start of a line. A `_LineStart` holds back the start of each line until
-    the first character that shows whether a marker follows. The remaining line is text. White space is held back
-    until more text follows, because white space at the end is not part of a section.
+    the first character that shows whether the line begins with a marker. The remaining part of the line is text.
+    White space is held back until more text follows, because trailing white space is not part of a section.
 
 Cost
-    Each character is read once. The time is proportional to the length of the reply, however it is split.
+    Each character is read once. The time is proportional to the length of the reply, however the reply is split
+    into pieces.
 
 Example:
     >>> from agentkit.prompts import ChatAdapter, Signature
@@ -33,7 +34,7 @@ __all__ = ["ChatStreamParser"]
 
 _AnySignature: TypeAlias = type[Signature[Any]]
 
-# Line breaks of `str.splitlines`, which `ChatAdapter.parse` uses.
+# Characters that `str.splitlines` and `ChatAdapter.parse` treat as line breaks.
 _BREAKS: Final = r"\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
 _LINE_BREAK: Final = re.compile(f"[{_BREAKS}]")
 
@@ -41,14 +42,13 @@ _LINE_BREAK: Final = re.compile(f"[{_BREAKS}]")
 class ChatStreamParser(FieldStreamParser):
     r"""Parser of replies with one section for each field, as `ChatAdapter` requests them.
 
-    The deltas of a field together are the text of its section, without outer white space, and without the
-    backslash before a marker. Text before the first section, unknown sections and repeated sections have no
-    events.
+    Together, the deltas of a field are the text of its section. White space at the start and the end of the text
+    is removed, and so is the first backslash before a marker. Only the first section of each output has events.
     """
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
-        self._start: _LineStart | None = _LineStart(can_open=True)  # None inside a line
+        self._start: _LineStart | None = _LineStart(can_open=True)  # None after the start of a line was read
 
     def read(self, text: str) -> None:
         """Reads the next piece of the text."""
@@ -63,7 +63,7 @@ class ChatStreamParser(FieldStreamParser):
         self.end_field()
 
     def _read_line(self, text: str, index: int) -> int:
-        """Reads the remaining line. Returns the index after the line."""
+        """Reads up to the end of the line. Returns the index after the line."""
         match = _LINE_BREAK.search(text, index)
         end = match.end() if match else len(text)
         self.add_trimmed(text[index:end])
@@ -109,8 +109,8 @@ class _LineStart:
 
     Attributes:
         can_open: True if a marker opens a section. False for the text after a marker on the same line.
-        is_marker: True if the line begins with a marker, after backslashes or without them. None until this is
-            known.
+        is_marker: True if the line begins with a marker. Backslashes may precede the marker. None until it is
+            known whether the line begins with a marker.
     """
 
     __slots__ = ("_lengths", "_pieces", "_step", "can_open", "is_marker")
@@ -168,11 +168,11 @@ class _LineStart:
 
     @property
     def unescaped_text(self) -> str:
-        """The text without one of the backslashes."""
+        """The text that was read, without the first of the backslashes before the marker."""
         text, blanks = self.text, self._lengths[_BLANKS]
         return f"{text[:blanks]}{text[blanks + 1 :]}"
 
     @property
     def name(self) -> str:
-        """Name in the marker."""
+        """Name of the section that the marker begins."""
         return self.text[sum(self._lengths[:_NAME]) : -len(_CLOSING)]

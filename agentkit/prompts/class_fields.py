@@ -1,4 +1,4 @@
-"""`ClassFields`, the fields that the statement `class` of a signature declares."""
+"""`ClassFields`: the fields that the `class` statement of a signature declares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MISSING: Final = object()
 
 
 class UndefinedTypeError(OptionError):
-    """Type of a field whose name is not defined. The name may be defined later in the module."""
+    """Undefined name in the type of a field. The module may define the name later."""
 
 
 @dataclass
@@ -28,13 +28,14 @@ class ClassFields:
 
     Attributes:
         owner: Name of the class.
-        annotations: Types by name. A type may be a text with the source code of the type.
+        annotations: Types of the fields, by field name. A type may be a string with the source code of the type.
         values: Values that the class body assigns to fields, by name.
         answer_type: Type T of a subclass of `Signature[T]`. None if the class does not set it.
         is_query: True if the class or a base class is a subclass of `Signature[T]`.
-        namespaces: Global and local variables for the source code of types.
+        namespaces: Global and local variables that the source code of types may use.
         instructions: Instructions of the class. Empty if the class has none.
-        edited: All fields, those of the base classes included, if an edit created the class. None otherwise.
+        edited: All fields, including those of the base classes, if a method such as `Signature.append` derived
+            the class. None if a `class` statement defines the class.
     """
 
     owner: str
@@ -49,13 +50,14 @@ class ClassFields:
 
     @classmethod
     def from_namespace(cls, owner: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ClassFields:
-        """Reads the namespace of a class body.
+        """Returns the fields that the namespace of a class body declares.
 
         Raises:
-            OptionError: A field has no `InputField` or `OutputField`, or an invalid name.
+            OptionError: A field has an invalid name, or has no `InputField` or `OutputField`. A subclass of
+                `Signature[T]` declares an output with a name other than `answer`.
         """
         is_root = not any("_own" in base.__dict__ for base in bases)
-        if is_root:  # the class Signature itself, whose docstring is not an instruction
+        if is_root:  # the class Signature itself: its docstring is for programmers, not for the model
             return cls(owner)
         answer_type = _find_answer_type(namespace)
         is_query = answer_type is not None or any(base.__dict__["_own"].is_query for base in _list_bases(bases))
@@ -88,7 +90,7 @@ class ClassFields:
         return {*self.annotations, *self.values}
 
     def apply_to(self, inherited: Mapping[str, SignatureField]) -> dict[str, SignatureField]:
-        """Returns the inherited fields with the fields of this class, which replace fields of the same name.
+        """Returns the inherited fields and the fields of this class, which replace fields of the same name.
 
         Raises:
             UndefinedTypeError: The name of a type is not defined.
@@ -98,7 +100,7 @@ class ClassFields:
             return dict(self.edited)
         if self._types is None:
             self._types = self._resolve_types()
-            self.namespaces = ({}, {})  # releases the local variables
+            self.namespaces = ({}, {})  # releases the local variables, which are no longer needed
         fields = dict(inherited)
         for name in self._order_names():
             fields[name] = self._create_field(name, fields.get(name), self._types)
@@ -114,13 +116,13 @@ class ClassFields:
                 raise OptionError(f"{self.owner}.{name}", reason, "Assign InputField() or OutputField().")
             is_output = is_declared and cast("FieldDeclaration", value).is_output
             if self.is_query and is_output != (name == "answer"):
-                reason = "Signature[T] has exactly one output, 'answer'"
+                reason = "Signature[T] has exactly one output, named 'answer'"
                 raise OptionError(f"{self.owner}.{name}", reason, "Use Signature instead of Signature[T].")
 
     def _create_field(
         self, name: str, inherited: SignatureField | None, types: Mapping[str, Any]
     ) -> SignatureField:
-        """Creates a field. The type of a field without a type is the inherited type, or `str`."""
+        """Creates a field. If the class sets no type, the type is that of the inherited field, or else `str`."""
         value = self.values.get(name, FieldDeclaration(is_output=name not in self.annotations))
         if isinstance(value, SignatureField):
             return value.with_name(name).with_options({}, types.get(name))
@@ -131,7 +133,7 @@ class ClassFields:
     def _order_names(self) -> Iterator[str]:
         """Yields the names of the fields in the order of their declaration.
 
-        The class body lists names with values in one dict, and names with types in another dict.
+        A class body stores names that have values in one dict, and names that have types in another dict.
         """
         pending = list(self.annotations)
         for name in self.values:
@@ -188,9 +190,9 @@ def _is_class_variable(annotation: object) -> bool:
 
 
 def _find_namespaces(namespace: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the global and the local variables at the place of the class."""
+    """Returns the global and the local variables that the `class` statement can use."""
     module = sys.modules.get(namespace.get("__module__", ""))
     global_names = vars(module) if module is not None else {}
-    frame = sys._getframe(3)  # the frame of the statement `class`  # pyright: ignore[reportPrivateUsage]
+    frame = sys._getframe(3)  # the frame of the `class` statement  # pyright: ignore[reportPrivateUsage]
     local_names = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
     return global_names, local_names

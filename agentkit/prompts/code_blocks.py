@@ -1,4 +1,4 @@
-"""`find_last_code_block`: the code in the last fence of a text."""
+"""`find_last_code_block`: finds the last code block of a text, between fences of backticks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ _ONE_FENCE: Final = re.compile(r"\s*```[^`\n]*\n(.*)```\s*", re.DOTALL)
 
 
 def find_last_code_block(text: str) -> str | None:
-    r"""Returns the content of the last fence of backticks, without its last line break. None if there is no fence.
+    r"""Returns the content of the last code block in a text. Returns None if there is no code block.
 
-    A line break must follow the opening fence and its language. If the last fence of the text has no language, it
-    closes the block that the fence before it opens. Otherwise, it opens a block that ends with the text. Unmatched
-    fences earlier in the text have no effect.
+    A fence consists of at least three backticks. A language may follow the backticks. A line break must follow
+    the opening fence. If the last fence of the text has no language, it closes the block that the previous fence
+    opens. If the last fence has a language, or is the only fence, it opens a block that ends with the text.
+    Unmatched fences earlier in the text have no effect. The last line break of the block is removed.
 
     Example:
         >>> find_last_code_block("First:\n```py\na = 1\n```\nThen:\n```py\na = 2\n```\n")
@@ -33,6 +34,6 @@ def find_last_code_block(text: str) -> str | None:
 
 
 def unfence(text: str) -> str:
-    """Returns the content of a fence that contains the complete text. Returns any other text unchanged."""
+    """Returns the content of the code block if the text is exactly one code block. Otherwise, returns the text."""
     match = _ONE_FENCE.fullmatch(text)
     return match[1].removesuffix("\n") if match and "```" not in match[1] else text

@@ -1,7 +1,7 @@
-"""`compact_type`: a type as a short listing for the model, such as `{ name: string }`, in the texts of DSPy 3.4.1.
+"""`compact_type`: writes a type as a short listing for the model, such as `{ name: string }`.
 
-The listing takes fewer tokens than a JSON schema, and has the docstrings of models and the descriptions of their
-fields as comments. DSPy calls the style BAML.
+The listing takes fewer tokens than a JSON schema. Docstrings of pydantic models and descriptions of their fields
+become comments. The listings are those of DSPy 3.4.1, which calls this style BAML.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _TOOL_CALLS: Final = """{
 
 
 def compact_type(annotation: Any, place: str = "type") -> str:
-    """Returns the listing of a type.
+    """Returns a short listing of a type for the model, such as `{ name: string }`.
 
     Args:
         annotation: The type.
         place: Name of the field, for errors.
 
     Raises:
-        OptionError: A model contains itself.
+        OptionError: A pydantic model contains itself.
 
     Example:
         >>> class Stop(BaseModel):
@@ -66,7 +66,7 @@ def compact_type(annotation: Any, place: str = "type") -> str:
 
 
 def _write(annotation: Any, depth: int, models: tuple[type, ...], place: str) -> str:
-    """Writes a type. `models` are the models that contain the type."""
+    """Returns the listing of a type. `models` are the pydantic models that contain the type."""
     special = _write_special(annotation)
     if special:
         return special
@@ -89,7 +89,7 @@ def _write(annotation: Any, depth: int, models: tuple[type, ...], place: str) ->
 
 
 def _write_special(annotation: Any) -> str:
-    """Returns the listing of a type with a fixed listing. Empty for other types."""
+    """Returns the listing of a special type, such as `Code`. Returns an empty text for any other type."""
     if is_tool_calls(annotation):
         return _TOOL_CALLS
     if isinstance(annotation, type) and get_origin(annotation) is None and issubclass(annotation, Code):
@@ -98,7 +98,7 @@ def _write_special(annotation: Any) -> str:
 
 
 def _write_member(member: object) -> str:
-    """Writes a member of a `Literal` as the JSON value that the model must return."""
+    """Returns a member of a `Literal` as the JSON value that the reply must contain."""
     if isinstance(member, str):
         return f'"{member}"'
     constants: dict[object, str] = {None: "null", True: "true", False: "false"}
@@ -128,7 +128,7 @@ def _write_model(model: type[BaseModel], depth: int, models: tuple[type, ...], p
 
 
 def _list_comments(name: str, field: FieldInfo) -> Iterator[str]:
-    """Yields the description of a field or its alias, and the docstring of its model."""
+    """Yields the description or alias of a field, and the docstring of the pydantic model that is its type."""
     if field.description:
         yield field.description
     elif field.alias and field.alias != name:

@@ -19,14 +19,14 @@ from agentkit.reprs import as_one_line, bounded_repr, shorten_repr
 __all__ = ["Completeness", "Example", "ReplyText", "load_examples", "select_examples"]
 
 Completeness: TypeAlias = Literal["complete", "incomplete", "unusable"]
-"""Part of the fields of a signature that an example has (see `Example.classify`)."""
+"""Degree to which an example has values for the fields of a signature (see `Example.classify`)."""
 
 
 class ReplyText(str):
     """Complete text of a reply. An adapter writes the text unchanged.
 
-    `load_examples` returns each text answer of Delphyne as a `ReplyText`. An output of the class `str` is the
-    value of a field.
+    `load_examples` returns each text answer of Delphyne as a `ReplyText`. In contrast, an output of the class
+    `str` is the value of one field.
     """
 
     __slots__ = ()
@@ -39,9 +39,9 @@ class Example:
     Attributes:
         inputs: Values of input fields, by name.
         outputs: Values of output fields, by name.
-        mode: Answer mode of the example. None for the default mode.
+        mode: Mode of the outputs: a key of `PromptAdapter.modes`. None means that the outputs have no mode.
         tags: Words by which `select_examples` selects examples.
-        note: Justification of the outputs. An adapter may write it after the outputs.
+        note: Justification of the outputs. An adapter may write the note after the outputs.
     """
 
     inputs: Mapping[str, Any]
@@ -67,13 +67,14 @@ class Example:
         object.__setattr__(self, "tags", _check_names("Example.tags", self.tags))
 
     def cache_messages(self, key: object, create: Callable[[], Iterable[Msg]]) -> tuple[Msg, ...]:
-        """Returns the messages that `create` returned for this key. Each example keeps 16 results.
+        """Calls `create` and returns its messages. Another call with the same key returns the same `Msg` objects.
 
-        The messages stay the same objects, so that results that are cached on a message are not computed again.
+        A message caches results such as its token count, which are then not computed again. An example keeps the
+        messages of at most 16 keys.
         """
         try:
             messages = self._messages.get(key)
-        except TypeError:  # an adapter of the application may have a field that cannot be hashed
+        except TypeError:  # an adapter class of an application may have a field that cannot be hashed
             return tuple(create())
         if messages is None:
             if len(self._messages) >= _MAX_MESSAGES:
@@ -82,11 +83,11 @@ class Example:
         return messages
 
     def classify(self, input_names: Collection[str], output_names: Collection[str]) -> Completeness:
-        """Compares the example with the field names of a signature, as DSPy compares a demo.
+        """Compares the example with the field names of a signature, by the rules of DSPy.
 
         Returns `complete` if the example has a value other than None for each field. Otherwise, returns
-        `incomplete` if the example has at least one of the inputs and one of the outputs, where None counts as a
-        value. Otherwise, returns `unusable`.
+        `incomplete` if the example has at least one of the inputs and at least one of the outputs. Here, None
+        counts as a value. In all other cases, returns `unusable`.
         """
         inputs, outputs = self.inputs, self.outputs
         if all(inputs.get(name) is not None for name in input_names) and all(
@@ -126,11 +127,11 @@ def select_examples(
 
     Args:
         examples: Examples to select from.
-        tags: Tags, of which an example must have at least one. If empty, all examples are selected.
+        tags: Only examples with at least one of these tags are selected. If empty, all examples are selected.
         count: Maximum number of examples. None means that there is no maximum.
         seed: Seed of the random selection of `count` examples. The same seed selects the same examples. None means
             that the first examples are selected.
-        exclude: Inputs, or an example with these inputs. Examples with equal inputs are not selected.
+        exclude: Inputs, or an example with these inputs. Examples with the same inputs are not selected.
 
     Raises:
         OptionError: An option is invalid, or an item of `examples` is not an Example.
@@ -155,7 +156,7 @@ def select_examples(
 def _exclude_equal(examples: Iterable[Example], exclude: Mapping[str, Any] | Example) -> list[Example]:
     inputs = exclude.inputs if isinstance(exclude, Example) else exclude
     check_option("exclude", inputs, Mapping, "Pass an Example, or a dict of inputs.")
-    # The values are compared as JSON, so that a model equals the dict of its fields, and a tuple equals a list.
+    # Values are compared as JSON: a pydantic model then equals the dict of its fields, and a tuple equals a list.
     excluded = as_template_value(inputs, "exclude")
     return [
         example for example in examples if not same_json(as_template_value(example.inputs, "examples"), excluded)
@@ -168,14 +169,15 @@ def _exclude_equal(examples: Iterable[Example], exclude: Mapping[str, Any] | Exa
 def load_examples(
     path: str | Path, *, input_names: Collection[str] = (), query: str | None = None
 ) -> list[Example]:
-    """Loads examples from a file of Delphyne or DSPy. The suffix of the file decides its format.
+    """Loads examples from a file of Delphyne or DSPy. The suffix of the file determines the format.
 
-    - `.yaml` or `.yml`: demonstrations of Delphyne. The first answer of each query is an example, unless it has
-      `example: false`. The output field is `answer`. A text answer is a `ReplyText`, and a structured answer is a
-      JSON value. Tool calls are the output `tool_calls`, a list of dicts with the keys `name` and `args`. The
-      justification is the note. The queries of strategy demonstrations are included; their tests are ignored.
-    - `.json`: a list of DSPy's demos, or the saved state of one predictor.
-    - `.jsonl` or `.ndjson`: one of DSPy's demos per line. Empty lines are ignored.
+    - `.yaml` or `.yml`: demonstrations of Delphyne. The first answer of each query becomes an example, unless the
+      answer has `example: false`. The output `answer` is a `ReplyText` for a text answer, and a JSON value for a
+      structured answer. Tool calls become the output `tool_calls`, a list of dicts with the keys `name` and
+      `args`. The justification becomes the note. Queries inside strategy demonstrations are included. Tests are
+      ignored.
+    - `.json`: a list of demos (examples of DSPy), or the saved state of one predictor of DSPy.
+    - `.jsonl` or `.ndjson`: one demo of DSPy per line. Empty lines are ignored.
 
     Args:
         path: Path of the file.
@@ -185,7 +187,7 @@ def load_examples(
     Raises:
         OptionError: The file cannot be read, its suffix is unknown, or `input_names` is empty for a file of DSPy.
         MessageError: A row is invalid. The error names the file and the index or line of the row.
-        MissingExtraError: The package pyyaml is missing.
+        MissingExtraError: The package pyyaml is not installed.
     """
     check_option("path", path, str | Path, "Pass the path of a file.")
     file = Path(path)
@@ -217,19 +219,19 @@ _BOOKKEEPING: Final = "dspy_"  # prefix of the fields that DSPy adds to the rows
 
 
 def _read_json_rows(text: str, file: str) -> Iterator[tuple[str, object]]:
-    """Yields the rows of a JSON file with their places."""
+    """Yields the place and the content of each row of a JSON file."""
     content = _parse_json_text(text, file)
     place = file
     if isinstance(content, dict):
         place, content = _find_demos(cast("dict[str, Any]", content), file)
     if not isinstance(content, list):
-        raise _row_error(place, "a list of demos", content)
+        raise _row_error(place, "expected a list of demos", content)
     for index, row in enumerate(cast("list[object]", content)):
         yield f"{place}[{index}]", row
 
 
 def _find_demos(state: dict[str, Any], file: str) -> tuple[str, object]:
-    """Returns the demos in the saved state of a predictor, or of a program with one predictor."""
+    """Returns the place and the demos in the saved state of a predictor or of a program with one predictor."""
     if "demos" in state:
         return f"{file}.demos", state["demos"]
     items = [(name, cast("dict[str, Any]", item)) for name, item in state.items() if isinstance(item, dict)]
@@ -242,7 +244,7 @@ def _find_demos(state: dict[str, Any], file: str) -> tuple[str, object]:
 
 
 def _read_json_lines(text: str, file: str) -> Iterator[tuple[str, object]]:
-    """Yields the rows of a file of JSON lines with their places."""
+    """Yields the place and the content of each row of a file with one JSON value per line."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             place = f"{file}, line {number}"
@@ -258,11 +260,11 @@ def _parse_json_text(text: str, place: str) -> object:
 
 def _read_row(row: object, place: str, input_names: Collection[str]) -> Example:
     if not isinstance(row, dict):
-        raise _row_error(place, "a JSON object", row)
+        raise _row_error(place, "expected a JSON object", row)
     fields = {
         name: value
         for name, value in cast("dict[str, Any]", row).items()
-        # DSPy's optimizers mark the demos that they create with `augmented`.
+        # DSPy's optimizers add the field `augmented` to the demos that they create.
         if not name.startswith(_BOOKKEEPING) and not (name == "augmented" and value is True)
     }
     inputs = {name: value for name, value in fields.items() if name in input_names}
@@ -270,7 +272,7 @@ def _read_row(row: object, place: str, input_names: Collection[str]) -> Example:
 
 
 def _row_error(place: str, expected: str, value: object) -> MessageError:
-    return MessageError(place, f"expected {expected}, got {shorten_repr(value, 60)}", "Fix the file.")
+    return MessageError(place, f"{expected}, got {shorten_repr(value, 60)}", "Fix the file.")
 
 
 # -- files of Delphyne ----------------------------------------------------------------------------------------
@@ -288,7 +290,7 @@ def _parse_yaml(text: str, file: str) -> object:
 
 
 def _read_demonstrations(content: object, place: str, query: str | None) -> Iterator[Example]:
-    """Yields the example of each query demonstration, also of those inside a strategy demonstration."""
+    """Yields the example of each query demonstration, including those inside strategy demonstrations."""
     for index, item in enumerate(_check_list(content, place)):
         item_place = f"{place}[{index}]"
         demonstration = _check_dict(item, item_place)
@@ -300,7 +302,7 @@ def _read_demonstrations(content: object, place: str, query: str | None) -> Iter
 
 def _read_query(demonstration: dict[str, Any], place: str) -> Iterator[Example]:
     if not isinstance(demonstration.get("query"), str):
-        raise _row_error(f"{place}.query", "the name of a query", demonstration.get("query"))
+        raise _row_error(f"{place}.query", "expected the name of a query", demonstration.get("query"))
     inputs = _check_dict(demonstration.get("args"), f"{place}.args")
     answers = _check_list(demonstration.get("answers"), f"{place}.answers")
     if answers:
@@ -319,7 +321,7 @@ def _read_answer(inputs: dict[str, Any], answer: dict[str, Any], place: str) -> 
     if calls:
         outputs["tool_calls"] = [_read_call(call, f"{place}.call[{index}]") for index, call in enumerate(calls)]
     if not outputs:
-        raise _row_error(f"{place}.answer", "an answer", None)
+        raise _row_error(f"{place}.answer", "expected an answer or a tool call", None)
     try:
         tags = _check_names("Example.tags", answer.get("tags") or ())
         return Example(inputs, outputs, answer.get("mode"), tags, answer.get("justification"))
@@ -330,17 +332,17 @@ def _read_answer(inputs: dict[str, Any], answer: dict[str, Any], place: str) -> 
 def _read_call(value: object, place: str) -> dict[str, Any]:
     call = _check_dict(value, place)
     if not isinstance(call.get("tool"), str):
-        raise _row_error(f"{place}.tool", "the name of a tool", call.get("tool"))
+        raise _row_error(f"{place}.tool", "expected the name of a tool", call.get("tool"))
     return {"name": call["tool"], "args": _check_dict(call.get("args") or {}, f"{place}.args")}
 
 
 def _check_list(value: object, place: str) -> list[object]:
     if not isinstance(value, list):
-        raise _row_error(place, "a list", value)
+        raise _row_error(place, "expected a list", value)
     return cast("list[object]", value)
 
 
 def _check_dict(value: object, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _row_error(place, "a mapping", value)
+        raise _row_error(place, "expected a mapping", value)
     return cast("dict[str, Any]", value)

@@ -1,4 +1,4 @@
-"""`Feedback`: a user turn that describes a problem of the last reply to the model."""
+"""`Feedback`: a user turn that tells the model about a problem with its last reply."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ Error. Please try again.
 """
 {{ feedback.description }}
 """'''
-"""Default template of the kind `feedback`. Its variable `feedback` is a `Feedback`."""
+"""Default template of the kind `feedback`. The variable `feedback` in the template is a `Feedback` object."""
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback on a reply, which a history contains after the reply. A template of the kind `feedback` writes it.
+    """Feedback on a reply. In a history, the feedback follows the reply. An adapter writes it as a user turn.
 
     Attributes:
         label: Short name of the problem, such as `parse_error`.
-        description: Description of the problem for the model. The default template requires a description.
-        meta: JSON values for the template. None if there are none.
+        description: Description of the problem for the model. The default template of `PromptAdapter` requires a
+            description.
+        meta: JSON values that the template may use. None if there are none.
     """
 
     label: str
@@ -47,8 +48,8 @@ class Feedback:
     def from_error(cls, error: ParseError) -> Feedback:
         """Creates the feedback on a reply that could not be parsed.
 
-        The description of the feedback names the place of an invalid value. If the error has no description, the
-        feedback has the label as its description.
+        The feedback has the description of the error, or its label if the error has no description. If the error
+        names the place of an invalid value, the description begins with this place.
         """
         description = error.description or error.label
         if error.place != "reply":

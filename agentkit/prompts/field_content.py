@@ -1,8 +1,8 @@
-"""`write_content`: the value of a field as message content, with media blocks at their places in the text.
+"""`write_content`: writes the value of a field as message content, with media blocks between the texts.
 
-A media block inside a list or a model replaces the JSON string at its place, as in DSPy 3.4.1: a list of two
-images becomes the text `["`, the first image, the text `", "`, the second image, and the text `"]`. A `Tool`
-becomes a sentence about the tool, and tool calls become JSON without ids.
+A list or a pydantic model is written as JSON. As in DSPy 3.4.1, each media block splits this JSON text. For
+example, a list of two images becomes the text `["`, the first image, the text `", "`, the second image, and the
+text `"]`. A `Tool` becomes a sentence about the tool, and tool calls become JSON without ids.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Segment: TypeAlias = str | MediaBlock
 
 _SIMPLE: Final = frozenset({str, int, float, bool, type(None)})
 _MARKS: Final = tuple(map(chr, range(0xE000, 0xF900)))
-"""Private use characters. One that no text of the value contains begins and ends the place of a media block."""
+"""Private use characters of Unicode. A character that the value does not contain marks each media block."""
 
 
 def write_content(field: SignatureField, value: object) -> list[Segment]:
@@ -55,7 +55,7 @@ def write_content(field: SignatureField, value: object) -> list[Segment]:
 
 
 def join_segments(segments: Iterable[Segment]) -> str | tuple[Block, ...]:
-    """Joins segments to the content of a message: a text, or blocks if there are media.
+    """Joins segments into the content of a message: a text, or blocks if there are media.
 
     White space at the start and the end is removed.
     """
@@ -81,7 +81,7 @@ def as_tool_calls(calls: Sequence[ToolUseBlock]) -> dict[str, Any]:
 
 
 def describe_tool(tool: Tool) -> str:
-    """Returns the sentence about a tool in a prompt."""
+    """Returns the sentence that describes a tool in a prompt."""
     description = tool.description.replace("\n", "  ")
     whose = f", whose description is <desc>{description}</desc>." if description else "."
     return f"{tool.name}{whose} It takes arguments {_find_arguments(tool)}."
@@ -95,7 +95,7 @@ def _find_arguments(tool: Tool) -> dict[str, Any]:
 def _replace(value: object, media: list[MediaBlock], mark: str) -> object:
     """Replaces each media block in a value with a text that marks its place, and each tool with a sentence.
 
-    Returns the same object if the value contains neither.
+    Appends the media blocks to `media`. Returns the value itself if it contains no media blocks and no tools.
     """
     if _is_simple(value):
         return value
@@ -121,7 +121,7 @@ def _is_simple(value: object) -> bool:
 
 
 def _list_items(value: object) -> Mapping[Any, object]:
-    """Returns the items of a list, a dict, a model or a dataclass by index or name. Empty for any other value."""
+    """Returns the items of a list, dict, pydantic model or dataclass, by index or name. Empty for other values."""
     if isinstance(value, Mapping):
         return cast("Mapping[Any, object]", value)
     if isinstance(value, list | tuple | set | frozenset):

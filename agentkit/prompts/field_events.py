@@ -1,9 +1,10 @@
-"""Events of the fields of a streamed reply. `stream` yields them among the events of the model.
+"""Events of the outputs in a streamed reply. `stream` yields these events between the events of the model.
 
     FieldStart       FieldDelta*       FieldEnd        an output
 
-In a reply without an error, each output has one start and one end. A field whose value is invalid has no end.
-Usually, a field ends before the next field starts. If the reply is damaged JSON, some deltas and ends come last.
+In a reply without an error, each output has one FieldStart and one FieldEnd. An output whose value is invalid has
+no FieldEnd. Usually, an output ends before the next output starts. If the reply is damaged JSON, some FieldDelta
+and FieldEnd events come only at the end of the reply.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class FieldStart:
 
 @dataclass(slots=True, repr=False)
 class FieldDelta:
-    """Piece of the text of an output. All pieces of a field are the text that its value is parsed from."""
+    """Piece of the text of an output. All pieces together are the text from which the value is parsed."""
 
     name: str
     text: str

@@ -1,6 +1,6 @@
 """`FieldStreamParser`: base class of the parsers that find the outputs in the text of a streamed reply.
 
-Parsers perform no I/O. Read `chat_stream_parser` for a parser that reports fields while their text arrives.
+Parsers perform no I/O. `chat_stream_parser` is an example of a parser that returns events while the text arrives.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _OWN_TEXT: Final = object()
 
 
 class FieldStreamParser:
-    """Parser of the text of a streamed reply, which may be split anywhere. One parser object parses one reply.
+    """Parser of the text of a streamed reply. One parser object parses one reply.
 
-    `feed` returns the events of the fields that a piece of the text contains. `finish` returns the outputs, or
-    raises the error of `Adapter.parse`. `drain` then returns the last events:
+    `feed` parses a piece of the text and returns the events of this piece. The text may be split into pieces
+    anywhere. `finish` returns the outputs, or raises the error of `Adapter.parse`. `drain` then returns the last
+    events:
 
         parser = adapter.stream_parser(signature)
         for piece in pieces:
@@ -35,13 +36,13 @@ class FieldStreamParser:
         outputs = parser.finish()
         events = parser.drain()
 
-    The deltas of a field together are the text that its value is parsed from. Some outputs are not in the text: a
-    default, thinking, citations and tool calls. Their events come last, with one delta unless the value is None.
+    Together, the deltas of a field are the text from which its value is parsed. Some outputs are not in the text:
+    a default, thinking, citations and tool calls. Their events come last, with one delta unless the value is None.
     A field whose value is invalid has no FieldEnd, and `finish` raises the error.
 
-    This class works for any adapter, because it knows no format: all events come last. A subclass for a format
-    overrides `read` and `read_end`, which call `start_field`, `add_text` or `add_trimmed`, and `end_field` or
-    `leave_field`.
+    This class has no rules for the format of a reply. The class works for any adapter, but only the last `drain`
+    returns events. A subclass for one format overrides `read` and `read_end`. These methods call
+    `start_field`, then `add_text` or `add_trimmed`, and then `end_field` or `leave_field`.
 
     Args:
         adapter: Adapter that wrote the request.
@@ -58,9 +59,9 @@ class FieldStreamParser:
         self._pieces: list[str] = []  # all text of the reply
         self._events: list[FieldEvent] = []
         self._sent: dict[str, list[str]] = {}  # text of the deltas of each field
-        self._values: dict[str, Any] = {}  # values of the fields that have ended
+        self._values: dict[str, Any] = {}  # values of the fields that have a FieldEnd
         self._field: SignatureField | None = None  # the open field
-        self._delta: list[str] = []  # text of the open field that no event contains yet
+        self._delta: list[str] = []  # pieces of the open field's text that are not in an event yet
         self._space: list[str] = []  # white space that is part of the open field only if more text follows
         self._has_text = False  # True if the open field has text that is not white space
         self._is_finished = False
@@ -80,21 +81,21 @@ class FieldStreamParser:
         return self.drain()
 
     def end(self) -> list[FieldEvent]:
-        """Ends the text. Returns the events of the text that was held back. `finish` calls this method."""
+        """Processes the text that was held back, and returns its events. `finish` calls this method."""
         if not self._is_finished:
             self._is_finished = True
             self.read_end()
         return self.drain()
 
     def finish(self, outputs: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        """Ends the parsing and returns the outputs, by name. `drain` then returns the last events.
+        """Processes the end of the reply and returns the outputs, by name. `drain` then returns the last events.
 
         Args:
-            outputs: Outputs of the complete reply, which may also have thinking and tool calls. None means that
+            outputs: Outputs of the complete reply, including outputs from thinking and tool calls. None means that
                 `Adapter.parse` reads the outputs from the text.
 
         Raises:
-            ParseError: The error of `Adapter.parse`.
+            ParseError: `Adapter.parse` finds that the text lacks an output, or that a value is invalid.
         """
         self._events = self.end()
         if outputs is None:
@@ -105,7 +106,7 @@ class FieldStreamParser:
         return outputs
 
     def drain(self) -> list[FieldEvent]:
-        """Returns the events since the previous call of `feed`, `end` or `drain`."""
+        """Returns the events that were not returned before."""
         self._add_delta()
         events, self._events = self._events, []
         return events
@@ -116,14 +117,14 @@ class FieldStreamParser:
         """Reads the next piece of the text. Does nothing by default."""
 
     def read_end(self) -> None:
-        """Reads the text that is still incomplete at the end of the reply. Does nothing by default."""
+        """Reads the text that was held back until the end of the reply. Does nothing by default."""
 
     def write(self, field: SignatureField, value: Any) -> str:
-        """Returns the text of the deltas of an output whose text did not arrive, such as a default."""
+        """Returns the text of the deltas of an output that is not in the text of the reply, such as a default."""
         return "".join(item for item in write_content(field, value) if isinstance(item, str))
 
     def start_field(self, name: str) -> None:
-        """Opens a field. Text of unknown fields, and of fields that already had a start, is ignored."""
+        """Opens the field with this name. If the field is unknown or was opened before, its text is ignored."""
         self.leave_field()
         self._field = None if name in self._sent else self._fields.get(name)
         if self._field is not None:
@@ -136,7 +137,7 @@ class FieldStreamParser:
             self._delta.append(text)
 
     def add_trimmed(self, text: str) -> None:
-        """Adds a piece of the text of the open field, without outer white space of the field."""
+        """Adds a piece of the text of the open field. White space at the start and end of the field is omitted."""
         visible = text.rstrip()
         if visible:
             self.add_visible(visible if self._has_text else visible.lstrip())
@@ -144,7 +145,7 @@ class FieldStreamParser:
             self._space.append(text[len(visible) :])
 
     def add_visible(self, text: str) -> None:
-        """Adds a piece of text that the field contains even at its start or end, and the white space before it."""
+        """Adds a piece of the text of the open field, in which white space at the start and end is kept."""
         self.add_text("".join((*self._space, text)))
         self._space.clear()
         self._has_text = True
@@ -153,7 +154,8 @@ class FieldStreamParser:
         """Closes the open field and parses its value.
 
         Args:
-            value: Text or JSON value that the value is parsed from. The default is the text of the deltas.
+            value: Text or JSON value from which the value of the field is parsed. The default is the text of the
+                deltas.
             is_json: True if `value` is a JSON value.
         """
         field = self._field
@@ -170,7 +172,7 @@ class FieldStreamParser:
         self._events.append(FieldEnd(field.name, parsed))
 
     def leave_field(self) -> None:
-        """Closes the open field, if there is one. Its FieldEnd comes last, with the value that `finish` reads."""
+        """Closes the open field, if there is one, without a FieldEnd. `finish` adds each missing FieldEnd."""
         self._add_delta()
         self._field = None
         self._space.clear()
@@ -186,7 +188,7 @@ class FieldStreamParser:
             self._events.append(FieldDelta(self._field.name, text))
 
     def _complete_field(self, name: str, value: Any) -> None:
-        """Adds the missing events of an output. If the text of the value begins with the deltas, adds the rest."""
+        """Adds the missing events of an output. If the deltas are only the start of its text, adds a delta."""
         sent = "".join(self._sent.get(name, ()))
         if name not in self._sent:
             self._sent[name] = []

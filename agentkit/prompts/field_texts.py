@@ -19,7 +19,7 @@ __all__ = ["field_list", "list_entry", "placeholder", "schema_text", "type_requi
 
 
 def field_list(fields: Mapping[str, SignatureField]) -> str:
-    """Returns the numbered list of the fields, one entry on each line. The list has no outer white space."""
+    """Returns the numbered list of the fields. The list has no white space at its start and end."""
     return "\n".join(list_entry(number, field) for number, field in enumerate(fields.values(), 1)).strip()
 
 
@@ -36,13 +36,13 @@ def list_entry(number: int, field: SignatureField) -> str:
 
 
 def placeholder(field: SignatureField) -> str:
-    """Returns the placeholder of a field, such as `{score}`. A note about the value follows for some outputs."""
+    """Returns the placeholder of a field, such as `{score}`. For some outputs, a note about the value follows."""
     note = _value_note(field) if field.is_output else ""
     return f"{{{field.name}}}        # note: the value you produce {note}" if note else f"{{{field.name}}}"
 
 
 def type_requirement(field: SignatureField) -> str:
-    """Returns the type of an output for the reminder at the end of the request. Empty for the type `str`."""
+    """Returns the text about an output's type, for the reminder in a request. The text is empty for `str`."""
     if field.type is str:
         return ""
     if is_tool_calls(field.type):
@@ -53,7 +53,7 @@ def type_requirement(field: SignatureField) -> str:
 def schema_text(field: SignatureField) -> str:
     """Returns the JSON schema of a field's type on one line. Keys are sorted, but `type` is the first key.
 
-    The schema is the schema of the type alone. The constraints of the field are in its list entry.
+    The schema does not contain the constraints of the field. `list_entry` writes the constraints.
 
     Raises:
         OptionError: The type has no JSON schema.
@@ -64,7 +64,7 @@ def schema_text(field: SignatureField) -> str:
 
 
 def _value_note(field: SignatureField) -> str:
-    """Returns the rule for the value of an output. Empty for texts and code."""
+    """Returns the rule for the value of an output. The rule is an empty string for texts and code."""
     expected = field.type
     if expected is str or _is_text_type(expected):
         return ""
@@ -95,7 +95,7 @@ def _is_text_type(expected: Any) -> bool:
 
 
 def _type_descriptions(annotation: Any) -> Iterator[tuple[str, str]]:
-    """Yields the names and descriptions of the types in a type that the model may not know."""
+    """Yields the name and description of each special type, such as `Code`, in a type or its type arguments."""
     description = _describe_type(annotation)
     if description:
         yield type_name(annotation), description

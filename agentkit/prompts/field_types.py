@@ -23,7 +23,7 @@ __all__ = ["Citation", "Code", "History", "Reasoning", "read_citations"]
 class Reasoning(str):
     """Text of the model's reasoning. Has all methods of a string.
 
-    A field of this type is an output that the thinking of a reply can fill. pydantic validates a string, or a dict
+    An output of this type can get its value from the thinking of a reply. pydantic accepts a string, or a dict
     `{"content": …}`.
 
     Args:
@@ -54,10 +54,10 @@ class Reasoning(str):
 
 
 def _read_text(value: object, key: str) -> str:
-    """Returns the text of a string, or of a dict with one key.
+    """Returns a string unchanged. Returns the string in a dict whose only key is `key`.
 
     Raises:
-        ValueError: The value is neither.
+        ValueError: The value is neither a string nor such a dict.
     """
     text = _unwrap(value, key)
     if not isinstance(text, str):
@@ -74,7 +74,7 @@ def _unwrap(value: object, key: str) -> Any:
 
 
 def _text_schema(validate: Any, serialize: Any) -> CoreSchema:
-    """Returns a schema of a string type with its own validation and JSON form."""
+    """Returns pydantic's schema of a string type that has its own functions for validation and serialization."""
     return core_schema.no_info_plain_validator_function(
         validate,
         json_schema_input_schema=core_schema.str_schema(),
@@ -88,7 +88,7 @@ def _text_schema(validate: Any, serialize: Any) -> CoreSchema:
 
 
 class _CodeType(type):
-    """Metaclass of `Code`, for `Code["sql"]`. Type checkers do not read `__class_getitem__`."""
+    """Metaclass of `Code`. It defines `Code["sql"]`, because type checkers ignore `__class_getitem__`."""
 
     def __getitem__(cls, language: str) -> type[Code]:
         if not isinstance(cast("object", language), str) or not _LANGUAGE.fullmatch(language):
@@ -100,12 +100,12 @@ class _CodeType(type):
 class Code(str, metaclass=_CodeType):
     """Source code. Has all methods of a string.
 
-    `Code["sql"]` is the type of code in one language, with the name `Code_sql`. Type checkers do not accept this
-    expression as an annotation. For them, define a subclass: `class Sql(Code): language = "sql"`.
+    `Code["sql"]` is the type of SQL code. The name of this type is `Code_sql`. Type checkers do not accept
+    `Code["sql"]` as an annotation. For type checkers, define a subclass: `class Sql(Code): language = "sql"`.
 
-    pydantic validates a string, or a dict `{"code": …}`. If the string contains a fence of backticks, the value is
-    the content of the first fence. White space around the code in a fence of three backticks is removed, because
-    models add it. A fence of four or more backticks contains the exact code.
+    pydantic accepts a string, or a dict `{"code": …}`. If the string contains a code block between two fences of
+    backticks, the value is the content of the first block. Between fences of three backticks, white space around
+    the code is removed, because models add it. Between longer fences, the code is not changed.
 
     Args:
         code: The code, without a fence.
@@ -114,7 +114,7 @@ class Code(str, metaclass=_CodeType):
         language: Name of the language.
 
     Raises:
-        OptionError: `Code[…]` gets a language that cannot follow a fence.
+        OptionError: The language in `Code[…]` is not a string, is empty, or contains white space or a backtick.
 
     Example:
         >>> Code["sql"]("SELECT 1").language
@@ -164,7 +164,7 @@ def _restore_code(language: str | None, code: str) -> Code:
 
 
 def _read_code(text: str) -> str:
-    """Returns the code in a text from a model: the first fence, `{"code": …}`, or the complete text."""
+    """Returns the code in a text: the first code block, the code in `{"code": …}`, or the complete text."""
     opening = _FENCE.search(text)
     closing = text.find(opening[0], opening.end()) if opening else -1
     if opening and closing >= 0:
@@ -182,7 +182,7 @@ def _read_code(text: str) -> str:
 
 
 def _write_code(code: str) -> str:
-    """Returns the code unchanged, or in a long fence if `_read_code` would not return it."""
+    """Returns the code unchanged, or between long fences if `_read_code` would otherwise change the code."""
     if code == code.strip() and _read_code(code) == code:
         return str(code)
     fence = "`" * max([4, *(len(run) + 1 for run in _FENCE.findall(code))])
@@ -203,7 +203,7 @@ def _aliases(*names: str) -> Any:
 
 @dataclass(frozen=True, config=_OPTIONS)
 class Citation:
-    """Source of a part of a reply, from the citations of any provider.
+    """Citation in a reply of any provider: a source that supports a part of the reply.
 
     Attributes:
         type: Kind of the citation, as the provider names it. Empty if unknown.
@@ -212,8 +212,9 @@ class Citation:
         title: Title of the source.
         url: Address of the source.
         document_index: Index of the source among the documents of the request.
-        start: Index of the first character of the citation.
-        end: Index after the last character of the citation.
+        start: Index of the first character of the citation. The provider decides whether the index refers to the
+            source or to the reply.
+        end: Index after the last character of the citation, in the same text.
     """
 
     type: str = ""
@@ -227,7 +228,7 @@ class Citation:
 
 
 def read_citations(msg: Msg) -> tuple[Citation, ...]:
-    """Returns the citations of a reply in order. Entries that are no citations are omitted."""
+    """Returns the citations of a reply in order. Invalid citations are omitted."""
     from pydantic import TypeAdapter, ValidationError
 
     adapter = TypeAdapter(Citation)
@@ -246,9 +247,9 @@ def read_citations(msg: Msg) -> tuple[Citation, ...]:
 
 
 class History(Sequence[Mapping[str, Any]]):
-    """Earlier calls of the same task, as DSPy stores them: one dict of field values for each call.
+    """Earlier turns of the same task, as DSPy stores them: one dict of field values (a row) for each turn.
 
-    The rows are stored unchanged. pydantic validates a sequence of dicts, or a dict `{"messages": …}`.
+    The rows are stored unchanged. pydantic accepts a sequence of rows, or a dict `{"messages": …}`.
 
     Args:
         messages: The rows.
@@ -270,7 +271,7 @@ class History(Sequence[Mapping[str, Any]]):
         rows: object = messages
         if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
             reason = f"expected a list of dicts, got {type(messages).__name__}"
-            raise OptionError("history", reason, "Pass one dict of field values for each earlier call.")
+            raise OptionError("history", reason, "Pass one dict of field values for each earlier turn.")
         self.messages = tuple(messages)
         for index, row in enumerate(self.messages):
             if not _is_row(row):
@@ -295,7 +296,7 @@ class History(Sequence[Mapping[str, Any]]):
     def __eq__(self, other: object) -> bool:
         return self.messages == other.messages if isinstance(other, History) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # the rows are dicts
+    __hash__ = None  # type: ignore[assignment]  # a history is not hashable, because its rows are dicts
 
     def __repr__(self) -> str:
         return f"History({shorten_repr(list(self.messages))})"

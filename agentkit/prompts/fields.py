@@ -1,4 +1,4 @@
-"""`SignatureField`, an input or output of a signature. `InputField` and `OutputField` declare fields."""
+"""`SignatureField`: an input or output of a signature. `InputField` and `OutputField` declare fields."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class FieldOptions(TypedDict, total=False):
 
     Attributes:
         desc: Description of the field for the model.
-        description: Description of the field, if there is no `desc`.
+        description: Description of the field for the model. If `desc` is set, `description` is ignored.
         default: Value of an input that the caller does not pass, or of an output that the reply does not contain.
         default_factory: Function that returns the default.
-        gt: Number that the value must exceed.
+        gt: Number that the value must be greater than.
         ge: Smallest allowed number.
-        lt: Number that must exceed the value.
+        lt: Number that the value must be less than.
         le: Largest allowed number.
         min_length: Minimum number of characters or items.
         max_length: Maximum number of characters or items.
@@ -72,7 +72,7 @@ _CONSTRAINTS: Final = tuple(
     for name in FieldOptions.__annotations__
     if name not in ("desc", "description", "default", "default_factory")
 )
-_NO_EFFECT: Final = ("prefix", "format", "parser")  # options of DSPy that no longer have an effect there
+_NO_EFFECT: Final = ("prefix", "format", "parser")  # options that have no effect in current versions of DSPy
 
 
 def _no_constraints() -> Mapping[str, Any]:
@@ -83,7 +83,7 @@ def InputField(*, init: Literal[True] = True, **options: Unpack[FieldOptions]) -
     """Declares an input of a signature.
 
     Args:
-        init: For type checkers only: an input is an argument of the signature.
+        init: Not used at run time. Tells type checkers that an input is an argument of the signature.
         **options: See `FieldOptions`.
 
     Raises:
@@ -96,7 +96,7 @@ def OutputField(*, init: Literal[False] = False, **options: Unpack[FieldOptions]
     """Declares an output of a signature.
 
     Args:
-        init: For type checkers only: an output is not an argument of the signature.
+        init: Not used at run time. Tells type checkers that an output is not an argument of the signature.
         **options: See `FieldOptions`.
 
     Raises:
@@ -107,12 +107,12 @@ def OutputField(*, init: Literal[False] = False, **options: Unpack[FieldOptions]
 
 @dataclass(frozen=True)
 class FieldDeclaration:
-    """Result of `InputField` or `OutputField`: a field without name and type.
+    """Result of `InputField` or `OutputField`: a field that has no name and no type yet.
 
     Attributes:
         is_output: True for an output.
         description: Description for the model. Empty if there is none.
-        constraints: Constraints by their pydantic name, in the order of the prompt.
+        constraints: Constraints by the names that pydantic uses, in the order in which the prompt lists them.
         default: Default value. `PydanticUndefined` if there is none.
         default_factory: Function that returns the default. None if there is none.
     """
@@ -154,7 +154,7 @@ class SignatureField:
         type: Type of the value, without constraints and without `Annotated`.
         is_output: True for an output.
         description: Description for the model. Empty if there is none.
-        constraints: Constraints by their pydantic name, in the order of the prompt.
+        constraints: Constraints by the names that pydantic uses, in the order in which the prompt lists them.
         metadata: Metadata of a type that was declared with `Annotated`.
         default: Default value. `PydanticUndefined` if there is none (see `is_required`).
         default_factory: Function that returns the default. None if there is none.
@@ -176,7 +176,7 @@ class SignatureField:
 
     @property
     def constraint_text(self) -> str:
-        """Constraints as in the prompt, such as `greater than: 0, less than: 9`. Empty if there are none."""
+        """Text about the constraints in a prompt, such as `greater than: 0`. Empty if there are no constraints."""
         return ", ".join(
             f"{_CONSTRAINT_TEXTS[name]}{value}"
             for name, value in self.constraints.items()
@@ -205,7 +205,7 @@ class SignatureField:
 
     @cached_property
     def has_tool_calls(self) -> bool:
-        """True if the type is that of a field for tool calls."""
+        """True if the type is `list[ToolUseBlock]`, the type of a field for tool calls."""
         return is_tool_calls(self.type)
 
     def json_schema(self) -> dict[str, Any]:
@@ -253,7 +253,7 @@ class SignatureField:
             raise OptionError(self._place(owner), reason, "Use constraints that fit the type.") from None
 
     def load(self, value: object, owner: str = "") -> Any:
-        """Validates a JSON value that `dump` returned.
+        """Validates a JSON value that `dump` returned, and returns the value of the field.
 
         Raises:
             MessageError: The field is an input, and the value does not fit its type or a constraint.
@@ -269,7 +269,7 @@ class SignatureField:
             raise MessageError(self._place(owner), reason, "Pass the result of to_dict().") from None
 
     def dump(self, value: object, owner: str = "") -> Any:
-        """Returns a value as JSON values. Functions, such as the function of a `Tool`, become None.
+        """Converts a value of the field to JSON values. Functions, such as the function of a `Tool`, become None.
 
         Raises:
             MessageError: pydantic cannot convert the value to JSON.
@@ -282,7 +282,7 @@ class SignatureField:
             raise MessageError(self._place(owner), reason, "Use a type that pydantic can serialize.") from None
 
     def _convert_error(self, error: ValidationError, owner: str = "") -> MessageError | ParseError:
-        """Converts pydantic's error about a value of this field to the error of an input or an output."""
+        """Converts pydantic's error to a MessageError about an input, or to a ParseError about an output."""
         converted = to_message_error(self._place(owner), error, [])
         if not self.is_output:
             return converted
@@ -291,7 +291,7 @@ class SignatureField:
         return ParseError(converted.reason, failure="wrong_value", place=converted.place, text=text)
 
     def with_options(self, options: Mapping[str, Any], type: Any = None) -> SignatureField:
-        """Returns a copy with other options and another type. None keeps the type.
+        """Returns a copy with other options and another type. If `type` is None, the type stays the same.
 
         Raises:
             OptionError: An option is unknown or invalid.
@@ -326,7 +326,7 @@ _CONSTRAINT_TEXTS: Final = {
     "multiple_of": "a multiple of the given number: ",
     "allow_inf_nan": "allow 'inf', '-inf', 'nan' values: ",
 }
-"""Texts that prompts contain before the value of a constraint. The keys are pydantic's names of constraints."""
+"""Texts that precede the value of a constraint in a prompt. The keys are the names of constraints in pydantic."""
 
 
 def check_field_name(name: object) -> None:
@@ -344,7 +344,7 @@ def _declare(owner: str, is_output: bool, options: Mapping[str, Any]) -> FieldDe
 
 
 def _read_options(owner: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the attributes that the options set. Constraints that are None are omitted."""
+    """Returns the field attributes that the options set. Constraints that are None are omitted."""
     for name in _NO_EFFECT:
         if name in options:
             raise OptionError(
@@ -380,7 +380,7 @@ def _create_adapter(name: str, annotation: Any, config: ConfigDict) -> TypeAdapt
         try:
             return TypeAdapter(annotation, config=config)
         except PydanticUserError as error:
-            if error.code != "type-adapter-config-unused":  # the type has a configuration of its own
+            if error.code != "type-adapter-config-unused":  # the type already has a configuration
                 raise
             return TypeAdapter(annotation)
     except (
@@ -398,4 +398,4 @@ def _create_adapter(name: str, annotation: Any, config: ConfigDict) -> TypeAdapt
 
 def _omit_function(value: object) -> None:
     if not callable(value):
-        raise ValueError(f"a value of type {type(value).__name__} is no JSON value")
+        raise ValueError(f"a value of type {type(value).__name__} is not a JSON value")

@@ -1,4 +1,4 @@
-"""`HistoryRow`: row of an input of the type `History`, with its tool calls and their results."""
+"""`HistoryRow`: one row (an earlier turn) of an input of the type `History`, with its tool calls and results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentkit.reprs import shorten_repr
 __all__ = ["HistoryRow", "RESULTS", "StoredResults", "read_row"]
 
 RESULTS: Final = "tool_call_results"
-"""Key of the results in a row, and name of their section in a prompt that describes tools as text."""
+"""Key of the tool results in a row of a history. In prompts that describe tools as text, also a section name."""
 
 
 class _StoredResult(BaseModel):
@@ -35,7 +35,7 @@ class _StoredResult(BaseModel):
 
 
 class StoredResults(BaseModel):
-    """Tool results of a row, as DSPy stores them and as prompts show them."""
+    """Tool results of a row of a history, in the format in which DSPy stores them and prompts show them."""
 
     tool_call_results: list[_StoredResult]
 
@@ -45,13 +45,13 @@ class StoredResults(BaseModel):
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """Row of a history.
+    """Row of an input of the type `History`: one earlier turn.
 
     Attributes:
-        values: Values of the fields, by name. The value for tool calls is a list of `ToolUseBlock`.
+        values: Values of the row, by name. The value with the tool calls is a list of `ToolUseBlock`.
         calls: Tool calls of the row.
         results: Results of the tool calls.
-        stored: The results as prompts show them. None if the row has no results.
+        stored: The results in the format in which prompts show them. Without results, None or an empty list.
     """
 
     values: Mapping[str, Any]
@@ -61,18 +61,19 @@ class HistoryRow:
 
 
 def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureField]) -> HistoryRow:
-    """Reads a row and its tool calls.
+    """Reads a row of a history, and the tool calls and results in the row.
 
-    The tool calls are the first value that is one of these, under the name of an output for tool calls, or under a
-    name that is no field of the prompt:
+    Fields of the prompt that are no outputs for tool calls are skipped. The first of the other values that has one
+    of these formats contains the tool calls:
 
     - a dict with the key `tool_calls`, and perhaps with the key `tool_call_results`, as DSPy 3.4.1 stores them;
-    - a list of tool calls and their results: blocks, or dicts of blocks as `Msg.to_dict` writes them.
+    - a list of tool calls and their results: blocks, or dicts as `Msg.to_dict` writes blocks.
 
-    A call without an id gets an id. A result without an id gets the id of the call at its position.
+    A tool call without an id gets an id. A result that DSPy stored without an id gets the id of the call at the
+    same position. If another result has this id, the result gets the id of the first call without a result.
 
     Args:
-        row: Values by name.
+        row: Values of the row, by name.
         place: Place of the row, for errors.
         fields: Fields that the prompt shows, by name.
 
@@ -92,7 +93,7 @@ def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureF
             else:
                 continue
         except RecursionError:
-            raise OptionError(path, "the values are nested too deep", "Pass flatter values.") from None
+            raise OptionError(path, "the value is nested too deeply", "Pass a value with fewer levels.") from None
         if found.results and not found.calls:
             raise OptionError(path, "has tool results but no tool calls", "Add the calls, or remove the results.")
         return replace(found, values={**row, name: found.calls})
@@ -140,7 +141,8 @@ def _get_text(block: ToolResultBlock, place: str) -> str:
         return block.output
     texts = [item.text for item in block.output if isinstance(item, TextBlock)]
     if len(texts) < len(block.output):
-        raise OptionError(place, "a row cannot have a tool result with media", "Pass the messages as history=….")
+        reason = "a tool result in a row of a history cannot contain media"
+        raise OptionError(place, reason, "Pass the messages of the earlier turns as history=….")
     return "\n".join(texts)
 
 
@@ -177,8 +179,8 @@ def _read_result(entry: object, place: str) -> _StoredResult:
     result = as_object(entry)
     name = as_text(result.get("name"))
     if not name or "value" not in result:
-        reason = f"expected a tool result with `name` and `value`, got {shorten_repr(entry, 60)}"
-        raise OptionError(place, reason, "Pass the results that DSPy stored.")
+        reason = f"expected a tool result with the keys `name` and `value`, got {shorten_repr(entry, 60)}"
+        raise OptionError(place, reason, "Pass the results in the format in which DSPy stores them.")
     return _StoredResult(
         call_id=as_text(result.get("call_id")) or None,
         name=name,

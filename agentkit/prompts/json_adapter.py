@@ -1,4 +1,4 @@
-"""`JSONAdapter`: inputs in sections, outputs in one JSON object, in the texts of DSPy 3.4.1."""
+"""`JSONAdapter`: writes inputs in sections and outputs in one JSON object, with the texts of DSPy 3.4.1."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 
 @dataclass(frozen=True)
 class JSONAdapter(ChatAdapter):
-    """Adapter whose replies are one JSON object with all outputs.
+    """Adapter for replies that are one JSON object with all outputs.
 
-    The request asks for JSON through the API: with the schema of the outputs, if the API accepts a schema and the
-    outputs have no open mappings such as `dict[str, int]`, and otherwise with the API's mode for any JSON object.
+    The request asks for JSON through the response format of the API, which is usually the schema of the outputs.
+    In two cases, the response format is the API's mode for any JSON object: the API accepts no schema, or an
+    output has tool calls or an open mapping such as `dict[str, int]`.
 
     Attributes:
-        schema_style: Description of the outputs in the prompt. `json` is an object with JSON schemas. `compact` is
-            a shorter listing with comments, such as `name: string or null`. Inputs that are models become JSON
-            with indentation.
+        schema_style: Style in which the prompt describes the outputs. `json` writes an object with JSON schemas.
+            `compact` writes a shorter listing with comments, such as `name: string or null`. `compact` also writes
+            inputs that are pydantic models as indented JSON.
     """
 
     native_tools: bool = True
@@ -58,7 +59,7 @@ class JSONAdapter(ChatAdapter):
         check_choice("schema_style", self.schema_style, ("json", "compact"))
 
     def format_field_structure(self, signature: _AnySignature) -> str:
-        """Returns the sections of the inputs, and the JSON object of the outputs, with placeholders.
+        """Returns the sections of the inputs and the JSON object of the outputs, with placeholders for the values.
 
         Raises:
             OptionError: The schema style is `compact`, and a model in an output contains itself.
@@ -80,14 +81,14 @@ class JSONAdapter(ChatAdapter):
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
         """Returns the section of one input with its value."""
         content = super().format_field_with_value(field, value)
-        has_media = len(content) > 2  # otherwise the content is the header and a text
+        has_media = len(content) > 2  # without media, the content consists of a header and one text
         if self.schema_style == "json" or has_media or not isinstance(value, BaseModel | Code | Reasoning):
             return content
         text = _dump_indented(value)
         return [content[0], escape_markers(text)] if text else content
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns the reminder of the keys of the JSON object."""
+        """Returns the sentence that reminds the model of the keys of the JSON object."""
         if not signature.output_fields:
             return ""
         names = ", then ".join(
@@ -99,7 +100,7 @@ class JSONAdapter(ChatAdapter):
     def format_assistant_message_content(
         self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
     ) -> str:
-        """Returns a reply with the JSON object of all outputs."""
+        """Returns the text of a reply: a JSON object with all outputs."""
         values = {name: _as_json(field, outputs.get(name)) for name, field in signature.output_fields.items()}
         if missing is not None:
             values = {name: value if name in outputs else missing for name, value in values.items()}
@@ -108,7 +109,7 @@ class JSONAdapter(ChatAdapter):
     def request_options(
         self, signature: _AnySignature, capabilities: Capabilities, tools: Sequence[ToolLike] = ()
     ) -> RequestOptions:
-        """Returns the tools, and the response format: the schema of the outputs, or any JSON object."""
+        """Returns the tools and the response format, which is the schema of the outputs or `json_object`."""
         options = super().request_options(signature, capabilities, tools)
         shown = self.select_fields(signature)
         if not shown.output_fields:
@@ -117,9 +118,9 @@ class JSONAdapter(ChatAdapter):
         return {**options, "response_format": schema or "json_object"}
 
     def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:
-        """Returns a parser that reports the keys of a streamed JSON object as they arrive.
+        """Returns a parser that reports the fields in a streamed JSON object as they arrive.
 
-        If a subclass has its own `parse_text`, all events come after the last text.
+        If a subclass overrides `parse_text`, the parser reports all fields at the end of the reply.
         """
         from agentkit.prompts.json_stream_parser import JSONStreamParser
 
@@ -147,7 +148,7 @@ class JSONAdapter(ChatAdapter):
 
 
 def _describe_compact(signature: _AnySignature) -> str:
-    """Returns the sections of the inputs, and a sentence with the compact type of each output."""
+    """Returns a section for each input and each output. The section of an output states its compact type."""
     inputs = [f"{write_section(name, placeholder(field))}\n" for name, field in signature.input_fields.items()]
     outputs = [
         f"{write_section(name, f'Output field `{name}` should be of type: {compact_type(field.type, name)}')}\n"
@@ -157,12 +158,15 @@ def _describe_compact(signature: _AnySignature) -> str:
 
 
 def _dump_indented(value: BaseModel | Code | Reasoning) -> str:
-    """Returns a value as JSON, with the aliases of its fields. Empty if JSON cannot represent the value."""
-    if not isinstance(value, BaseModel):  # DSPy's types for code and reasoning are models
+    """Returns a value as JSON text, or an empty text if JSON cannot represent the value.
+
+    The JSON of a model is indented, and has the aliases of the fields as keys.
+    """
+    if not isinstance(value, BaseModel):  # Code and Reasoning are models in DSPy, so they become JSON too
         return json.dumps(as_json_value(value), ensure_ascii=False)
     try:
         return value.model_dump_json(indent=2, by_alias=True)
-    except (PydanticSerializationError, UnicodeError):  # such as a function, which has a text of its own
+    except (PydanticSerializationError, UnicodeError):  # such as a model with a function as a value
         return ""
 
 
@@ -177,7 +181,10 @@ def _as_json(field: SignatureField, value: object) -> Any:
 
 
 def _create_schema(signature: _AnySignature) -> OutputSchema | None:
-    """Returns the closed schema of the outputs. Returns None if an output has an open mapping or tool calls."""
+    """Returns the schema of an object with the outputs as its only keys.
+
+    Returns None if an output has tool calls or an open mapping such as `dict[str, int]`.
+    """
     fields = signature.output_fields
     if any(is_tool_calls(field.type) for field in fields.values()):
         return None
@@ -190,7 +197,10 @@ def _create_schema(signature: _AnySignature) -> OutputSchema | None:
 
 
 def _find_object(text: str) -> str:
-    """Returns the first part of a text that begins with `{` and ends with the matching `}`. Empty if none does."""
+    """Returns the first part of a text that begins with `{` and ends with the matching `}`.
+
+    If the text has no such part, the result is empty.
+    """
     open_indexes: list[int] = []
     spans: list[tuple[int, int]] = []
     for index, character in enumerate(text):

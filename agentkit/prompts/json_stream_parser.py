@@ -1,13 +1,13 @@
 r"""`JSONStreamParser`: finds the outputs in the JSON object of a streamed reply.
 
 Idea
-    A state machine reads the object: each state is a method that reads some characters and returns the index after
-    them. Reading stops at the first place that is not JSON. `Adapter.parse` then repairs the complete text, and
-    the parser adds the missing events. A repeated key has events for its first value only, and `finish` returns
-    the last value.
+    A state machine reads the object. Each state is a method that reads some characters and returns the index after
+    these characters. At the first place that is not JSON, the parser stops reading. At the end of the reply,
+    `Adapter.parse` repairs the complete text, and `finish` adds the missing events. If a key repeats, the events
+    have its first value, and `finish` returns its last value.
 
 Cost
-    Each character is read once. The time is proportional to the length of the reply, however it is split.
+    Each character is read once. The time is proportional to the length of the reply, however the reply is split.
 
 Example:
     >>> from agentkit.prompts import JSONAdapter, Signature
@@ -46,7 +46,7 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _AMBIGUOUS: Final = re.compile(r"""[\[\](){}"']""")
-"""Characters before the object with which a repair of the text may find another object."""
+"""Brackets and quotes. If one of them precedes the object, a repair of the text may find another object."""
 _STRING_TEXT: Final = re.compile(r'[^"\\\ud800-\udfff]*')
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _ESCAPE: Final = re.compile(
@@ -63,29 +63,30 @@ _INVALID: Final = object()
 class JSONStreamParser(FieldStreamParser):
     r"""Parser of replies that are one JSON object, as `JSONAdapter` requests them.
 
-    If a value is a JSON string, the deltas of the field are the decoded text: for `"a\nb"`, the letter a, a line
-    feed and the letter b. For any other value, the deltas are the JSON text of the value. DSPy streams the JSON
-    text of strings too, with quotes and escapes.
+    If a value is a JSON string, the deltas of its field contain the decoded text. For `"a\nb"`, this is the letter
+    a, a line feed and the letter b. For any other value, the deltas contain the JSON text of the value. DSPy also
+    streams strings as JSON text, with quotes and escapes.
 
     The object may be in a code fence, or between other words. If the JSON is damaged, the remaining events come
-    last, after `finish`, and have the values of the repaired JSON. If a key repeats, the events have the first
-    value, and `finish` returns the last value.
+    after `finish`, and have the values of the repaired JSON. If a key repeats, the events have its first value,
+    and `finish` returns its last value.
     """
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
         self._state: Callable[[str, int], int] = self._find_object
         self._next: Callable[[], None] = self._end_key  # called at the end of a string
-        self._is_key = False  # True in a string that is a key
+        self._is_key = False  # True while a key is read
         self._key: list[str] = []
-        self._escape = ""  # start of an escape sequence
-        self._space: list[str] = []  # white space at the end of a string; a repair removes it if no quote follows
+        self._escape = ""  # start of an incomplete escape sequence
+        # White space at the end of a string. If the closing quote is missing, a repair removes the white space.
+        self._space: list[str] = []
         self._text: list[str] = []  # decoded string or JSON text of the current value
         self._is_string = False  # True if the current value is a string
         self._depth = 0  # number of open brackets in the current value
-        self._in_string = False  # True inside a string of a list or an object
-        self._is_escaped = False  # True after a backslash in such a string
-        self._is_exact = True  # False if a repair may read the values of the object in another way
+        self._in_string = False  # True inside a string in a list or an object
+        self._is_escaped = False  # True after a backslash in a string in a list or an object
+        self._is_exact = True  # False if a repair of the text may find other values in the object
 
     def read(self, text: str) -> None:
         """Reads the next piece of the text."""
@@ -94,7 +95,7 @@ class JSONStreamParser(FieldStreamParser):
             index = self._state(text, index)
 
     def write(self, field: SignatureField, value: Any) -> str:
-        """Returns the text of a string, or the JSON text of any other value."""
+        """Returns a string unchanged, and any other value as JSON text."""
         if is_tool_calls(field.type) and isinstance(value, list | tuple):
             return json.dumps(as_tool_calls(cast("Sequence[ToolUseBlock]", value)), ensure_ascii=False)
         found = as_json_value(value)
@@ -113,7 +114,7 @@ class JSONStreamParser(FieldStreamParser):
         return start + 1
 
     def _open_object(self, text: str, index: int) -> int:
-        """Reads the first character in the object. Without a key, the bracket is part of the text before."""
+        """Reads the first character after a `{`. If no key begins there, the `{` does not open the object."""
         index = _skip_space(text, index)
         if index == len(text):
             return index
@@ -144,7 +145,7 @@ class JSONStreamParser(FieldStreamParser):
         if text[index] != '"':
             self._state = self._skip
             return index
-        # The value before ends only here, because a quote inside a damaged string may precede a comma.
+        # The previous value is complete only here. In a damaged string, an unescaped quote may precede a comma.
         self._end_value()
         return self._start_key(index)
 
@@ -167,7 +168,7 @@ class JSONStreamParser(FieldStreamParser):
         return index
 
     def _skip(self, text: str, index: int) -> int:
-        """Skips the text after the object, or after damaged JSON."""
+        """Skips all text after the end of the object, or after the first error in the JSON."""
         return len(text)
 
     # -- states: values ----------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ class JSONStreamParser(FieldStreamParser):
         return index
 
     def _read_escape(self, text: str, index: int) -> int:
-        """Reads one character of an escape sequence. An escape of a lone surrogate is not valid JSON."""
+        """Reads one character of an escape sequence. An escape of a lone surrogate counts as damaged JSON."""
         escape = self._escape + text[index]
         if _ESCAPE.fullmatch(escape):
             self._escape = ""
@@ -229,7 +230,7 @@ class JSONStreamParser(FieldStreamParser):
         return match.end()
 
     def _read_container(self, text: str, index: int) -> int:
-        """Reads a part of a list or an object, up to the end of this value."""
+        """Reads the next part of a list or an object, at most up to the closing bracket."""
         start = index
         while index < len(text) and self._state == self._read_container:
             index = self._read_inner_string(text, index) if self._in_string else self._read_brackets(text, index)
@@ -262,7 +263,7 @@ class JSONStreamParser(FieldStreamParser):
     # ----------------------------------------------------------------------------------------------------------
 
     def _add(self, text: str, *, is_decoded: bool = False) -> None:
-        """Adds text to the current string. White space is held back until more text follows."""
+        """Adds text to the current key or value. White space at the end of a value is held back."""
         if not is_decoded and _CONTROL.search(text):
             self._is_exact = False
         if self._is_key:
@@ -279,7 +280,7 @@ class JSONStreamParser(FieldStreamParser):
         self.add_text(text)
 
     def _end_value(self) -> None:
-        """Ends the current field. If the value is not exact JSON, the field ends after `finish`."""
+        """Ends the current field. If a repair of the text may change the value, FieldEnd comes after `finish`."""
         self._add_value("".join(self._space))
         self._space.clear()
         text = "".join(self._text)

@@ -16,7 +16,9 @@ __all__ = ["read_json", "read_strict_json", "require_json_repair"]
 
 
 def require_json_repair() -> None:
-    """Checks that the package json-repair is installed. A class that reads damaged JSON calls this in `__init__`.
+    """Checks that the package json-repair is installed.
+
+    An adapter or parser that may read damaged JSON calls this function when it is created.
 
     Raises:
         MissingExtraError: The package is not installed.
@@ -28,9 +30,9 @@ def require_json_repair() -> None:
 def read_json(text: str, default: object = None) -> Any:
     """Returns the JSON value that a text contains. Returns `default` if the text contains none.
 
-    The text is read as strict JSON, then as damaged JSON or JSON between other words, then as a Python literal.
-    JSON constants such as `NaN` are numbers. If a key repeats, its last value counts. Lone surrogates become
-    U+FFFD. JSON that is nested more than 200 levels deep is not read.
+    The text is read as strict JSON if possible. Otherwise, it is read as damaged JSON or as JSON between other
+    words, and then as a Python literal. Constants such as `NaN` are read as numbers. If a key repeats, its last
+    value counts. Lone surrogates become U+FFFD. JSON that is nested more than 200 levels deep is not read.
 
     Raises:
         MissingExtraError: The text has brackets and is not strict JSON, and json-repair is not installed.
@@ -42,7 +44,7 @@ def read_json(text: str, default: object = None) -> Any:
     value = read_strict_json(text, _NOTHING)
     if value is not _NOTHING:
         return value
-    is_bytes = text[:2] in ("b'", 'b"')  # json-repair would read the brackets inside the literal
+    is_bytes = text[:2] in ("b'", 'b"')  # json-repair would read brackets inside a bytes literal as JSON
     for read in (_read_literal, _repair_json) if is_bytes else (_repair_json, _read_literal):
         value = read(text, _NOTHING)
         if value is not _NOTHING:
@@ -68,7 +70,7 @@ _MAX_DEPTH: Final = 200
 
 
 def _repair_json(text: str, default: object) -> Any:
-    """Reads damaged JSON. json-repair finds a value only in a text with an opening bracket."""
+    """Reads damaged JSON. Skips a text without an opening bracket, because json-repair finds no value in it."""
     if not _has_brackets(text) or _is_too_deep(text):
         return default
     require_json_repair()
@@ -76,7 +78,7 @@ def _repair_json(text: str, default: object) -> Any:
 
     try:
         value: Any = json_repair.loads(text)
-    except Exception:  # the package has no common error class, and raises RecursionError for some texts
+    except Exception:  # json-repair has no common error class, and raises RecursionError for some texts
         return default
     return default if value == "" else replace_surrogates(value, "reply")
 
@@ -86,9 +88,10 @@ def _has_brackets(text: str) -> bool:
 
 
 def _is_too_deep(text: str) -> bool:
-    """Returns True if more than 200 brackets are open at once. json-repair needs one recursion for each of them.
+    """Returns True if more than 200 brackets are open at once.
 
-    Brackets inside strings count too, because damaged JSON does not say where its strings end.
+    json-repair makes a recursive call for each open bracket. Brackets inside strings count too, because the ends
+    of the strings are not certain in damaged JSON.
     """
     depth = 0
     for match in _BRACKETS.finditer(text):
@@ -113,7 +116,7 @@ def _read_literal(text: str, default: object) -> Any:
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _QUOTED.match(text):
-        # Python warns about an unknown escape such as `\d`. A second backslash has the same meaning.
+        # Python warns about an unknown escape such as `\d`. `\\d` has the same meaning and causes no warning.
         text = _ESCAPE.sub(lambda match: match[0] if match[1] in _KNOWN_ESCAPES else f"\\{match[0]}", text)
     elif not _UNQUOTED.fullmatch(text):
         return default

@@ -1,10 +1,11 @@
 """`ask`: sends a typed prompt to a model and returns the validated value of the reply.
 
-A reply that cannot be parsed leads to one of two further calls:
+A reply that cannot be parsed leads to one of two further model calls:
 
-- If the reply is not in the format of the adapter, the fallback adapter writes new messages. This happens once.
-- Otherwise, or after the fallback, a retry appends the reply and a `Feedback` with the error. The messages before
-  stay unchanged, so that the provider's prompt cache can reuse them.
+- If the reply is not in the format of the adapter, and the adapter has a fallback adapter, the fallback adapter
+  writes new messages. A fallback adapter is used only once.
+- Otherwise, if `retries` allows a retry, the reply and a `Feedback` with the error are appended to the messages.
+  The earlier messages stay unchanged, so that the provider's prompt cache can reuse them.
 
 If a reply was cut off, refused or filtered, `ask` raises an error without a further call. The same request would
 probably fail again.
@@ -34,7 +35,7 @@ __all__ = ["ask"]
 T = TypeVar("T")
 
 _FINAL: Final = ("cut_off", "refused", "filtered")
-"""Failures after which another call with the same request is useless."""
+"""Failures after which another model call with the same request is useless."""
 
 
 async def ask(
@@ -58,18 +59,20 @@ async def ask(
         request: Bound request: a signature that was called with values.
         adapter: Adapter that writes the messages. The default is `ChatAdapter(fallback=JSONAdapter())`.
         examples: Examples of the task.
-        history: Messages, earlier turns and feedback before the request.
+        history: Messages, earlier turns and feedback that precede the request.
         tools: Tools that the model may call.
-        run_tools: Maximum number of rounds in which tool calls are run. With 0, tool calls are part of the result.
-            A reply that calls a tool without a function is not run, and is the last reply.
-        mode: Answer mode of a `PromptAdapter` with modes. None means the adapter's own mode.
-        retries: Maximum number of further calls after a reply that cannot be parsed.
-        max_tokens: Maximum tokens of the reply. None means the `max_tokens` of the model.
+        run_tools: Maximum number of rounds in which `ask` runs tool calls. With 0, no tool calls are run, and the
+            result contains them. If a reply calls a tool without a function, none of its tool calls are run, and
+            the reply is the last one.
+        mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
+        retries: Maximum number of further model calls after replies that cannot be parsed. Calls with the fallback
+            adapter do not count.
+        max_tokens: Maximum number of tokens of the reply. None means the `max_tokens` of the model.
         **parameters: Parameters under the provider's own names, such as `temperature=0`.
 
     Raises:
-        NoAnswerError: No reply has a value. `attempts` has all messages, replies and errors.
-        ModelError: A call fails.
+        NoAnswerError: No reply has a valid value. The attribute `attempts` has all messages, replies and errors.
+        ModelError: A model call fails.
         InputError: An argument is invalid.
 
     Example:
@@ -126,10 +129,10 @@ class _Asking:
             return self.call.create_prediction(outputs, msgs, reply, self.attempts)
 
     async def _generate(self, msgs: list[Msg]) -> tuple[list[Msg], Msg]:
-        """Calls the model, and runs the tools that it calls, for at most `rounds` rounds.
+        """Calls the model, and runs the tool calls of its replies for at most `rounds` rounds.
 
-        A reply that calls a tool without a function is not run, because its calls are for the parser or the
-        application.
+        If a reply calls a tool without a function, no tool call of this reply is run. Such tool calls are for the
+        parser or the application.
         """
         model, options = self.call.model, self.call.call_options()
         tools = as_tools(options.get("tools", ()))

@@ -14,10 +14,10 @@ __all__ = ["read_native_outputs"]
 
 
 def read_native_outputs(fields: Iterable[SignatureField], msg: Msg) -> dict[str, Any]:
-    """Returns the values of those outputs that a reply has outside its text, by name.
+    """Returns the values of the outputs that a reply contains outside its text, by name.
 
-    Tool calls always have a value, which may be an empty list, and so have citations. The value of `Reasoning` is
-    the thinking of the reply. Without thinking, the output has no value.
+    An output for tool calls or citations always gets a value, which may be an empty list. An output of the type
+    `Reasoning` gets the thinking of the reply. If the reply has no thinking, this output is not in the result.
     """
     outputs: dict[str, Any] = {}
     for field in fields:

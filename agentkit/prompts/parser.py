@@ -1,7 +1,8 @@
 r"""`Parser`: converts a reply to a typed value, or raises `ParseError`.
 
-The methods of a parser return new parsers. The attributes `response_format`, `tools` and `tool_choice` are the
-options that the request for the reply needs. The module `parsers` has parsers for common replies.
+The methods of a parser, except `parse`, return new parsers. The attributes `response_format`, `tools` and
+`tool_choice` are options that the request for the reply needs. The module `parsers` has parsers for common
+replies.
 
 >>> from agentkit.prompts.parsers import last_code_block
 >>> last_code_block.strip().as_type(int).parse("I think so.\n```\n42\n```")
@@ -42,8 +43,8 @@ class ReplyFormat:
     """Format that a parser expects, for templates that describe the format to the model.
 
     Attributes:
-        where: `full_answer`, `last_code_block` or `tool_call`.
-        what: `text`, `yaml`, `json` or `one_word`.
+        where: Part of the reply that contains the value: `full_answer`, `last_code_block` or `tool_call`.
+        what: Syntax of this part: `text`, `yaml`, `json` or `one_word`.
         type: Type of the value. `Any` if any value is accepted.
     """
 
@@ -60,10 +61,10 @@ class ReplyFormat:
 
 @dataclass(frozen=True)
 class ToolRequests:
-    """Tool calls that a reply has instead of a value. Parsers with `with_tools` return such a value.
+    """Tool calls that a reply has instead of an answer. See `Parser.with_tools`.
 
     Attributes:
-        tool_calls: The calls, in order.
+        tool_calls: The tool calls, in the order of the reply.
     """
 
     tool_calls: tuple[ToolUseBlock, ...]
@@ -71,13 +72,14 @@ class ToolRequests:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parser(Generic[T]):
-    """Immutable function from a reply to a value, with the request options that the reply needs.
+    """Immutable converter of a reply to a value, with the options that the request for the reply needs.
 
     Attributes:
         name: Expression that creates the parser, for `repr`.
         read: Function that reads the value. It raises ParseError if the reply does not contain the value.
-        response_format: Type that the request asks the provider for as structured output. None if there is none.
-        tools: Tools that the request needs.
+        response_format: Response format of the request: a type, or `json_object`. None means that the request has
+            no response format.
+        tools: Tools that the request must offer.
         tool_choice: Tool choice of the request. None if the model decides.
         format: Format of the reply.
     """
@@ -92,10 +94,9 @@ class Parser(Generic[T]):
     def parse(self, reply: Reply) -> T:
         """Returns the value of a reply.
 
-        A reply that was cut off, refused or filtered is not parsed.
-
         Raises:
-            ParseError: The reply does not contain a valid value. The attribute `message` is the reply.
+            ParseError: The reply was cut off, refused or filtered, or does not contain a valid value. The
+                attribute `message` is the reply if the reply is a `Msg`.
             OptionError: The reply is neither a `Msg` nor a text, or the parser needs a type and has none.
         """
         if not isinstance(cast("object", reply), Msg | str):
@@ -114,16 +115,17 @@ class Parser(Generic[T]):
         """Returns a parser that applies a function to the value.
 
         Args:
-            function: Function of the value. It may raise ParseError. A ValueError becomes a ParseError.
+            function: Function that receives the value. It may raise a ParseError. If it raises a ValueError,
+                `parse` raises a ParseError.
         """
         return self._then(f"map({_get_name(function)})", lambda value: _call(function, value))
 
     def validate(self, function: Callable[[T], ParseError | None]) -> Parser[T]:
-        """Returns a parser that checks the value.
+        """Returns a parser that checks the value with a function.
 
         Args:
-            function: Function that returns None if the value is valid. Otherwise, it returns or raises ParseError.
-                A ValueError becomes a ParseError.
+            function: Function that returns None if the value is valid. Otherwise, it returns or raises a
+                ParseError. If it raises a ValueError, `parse` raises a ParseError.
         """
         return self._then(f"validate({_get_name(function)})", lambda value: _check(function, value))
 
@@ -134,15 +136,15 @@ class Parser(Generic[T]):
     def as_type(self, type: Any) -> Parser[Any]: ...
 
     def as_type(self, type: Any) -> Parser[Any]:
-        """Returns a parser that reads a value of a type, by the rules of `parse_value`.
+        """Returns a parser that converts the value to a type, by the rules of `parse_value`.
 
         Args:
-            type: Any type that pydantic supports. `structured` also requests the schema of the type, and
-                `tool_call` offers the schema as the parameters of a tool.
+            type: Any type that pydantic supports. The parser `structured` also requests JSON with the schema of
+                the type. The parser `tool_call` also offers a tool whose parameters are this schema.
 
         Raises:
             OptionError: pydantic does not support the type.
-            MissingExtraError: json-repair, or pyyaml for `yaml`, is not installed.
+            MissingExtraError: A package is not installed: json-repair, or pyyaml for the parser `yaml`.
         """
         get_value_type(type).adapter  # noqa: B018 - raises OptionError for an unsupported type
         require_json_repair()
@@ -166,14 +168,15 @@ class Parser(Generic[T]):
         return self._replace("or_error()", read)
 
     def with_tools(self, *tools: ToolLike) -> Parser[T | ToolRequests]:
-        """Returns a parser for replies that have either a value or calls of tools.
+        """Returns a parser for replies that have either a value or tool calls.
 
-        If the reply calls at least one of the tools, and no other tool, the value is a `ToolRequests`. A call with
-        broken or missing arguments is a ParseError. A reply that calls any other tool is parsed without `tools`.
-        Call this method last, because later steps also receive the `ToolRequests`.
+        If the reply calls at least one of the tools, and no other tool, the value is a `ToolRequests`. If a tool
+        call has broken or missing arguments, `parse` raises a ParseError. A reply that calls any other tool is
+        parsed as if `with_tools` had not been called. Call this method last. Methods that are called later, such
+        as `map`, would also process the `ToolRequests`.
 
         Args:
-            *tools: Functions, `Tool` values or dicts.
+            *tools: Tools that the model may call: functions, `Tool` values or dicts.
 
         Raises:
             MessageError: A tool is invalid, or two tools have the same name.
@@ -201,7 +204,7 @@ class Parser(Generic[T]):
         return self._replace(step, lambda reply: convert(self.read(reply)))
 
     def _replace(self, step: str, read: Callable[[Reply], U]) -> Parser[U]:
-        """Returns a parser with the same request options and another function."""
+        """Returns a parser with the same request options and another function `read`."""
         options = (self.response_format, self.tools, self.tool_choice, self.format)
         return Parser(f"{self.name}.{step}", read, *options)
 
@@ -210,11 +213,11 @@ class Parser(Generic[T]):
 
 
 def _add_reply(error: ParseError, reply: Reply) -> ParseError:
-    """Returns an error with the reply and its text, unless the error has them already."""
+    """Returns a copy of an error with the reply and the text of the reply, if the error lacks one of them."""
     is_message = isinstance(reply, Msg)
     if error.text and (error.message is not None or not is_message):
         return error
-    completed = copy(error)  # the application may return the same error for several replies
+    completed = copy(error)  # a function of the application may return the same error for several replies
     completed.text = error.text or get_reply_text(reply)
     completed.message = error.message or (reply if is_message else None)
     return completed
@@ -227,7 +230,7 @@ def _get_name(value: object) -> str:
 
 def _check_text(value: object, step: str) -> str:
     if not isinstance(value, str):
-        reason = f"the value is no text, but {type(value).__name__}"
+        reason = f"expected a value of type str, got {type(value).__name__}"
         raise OptionError(f"parser.{step}", reason, f"Call {step}() before as_type() and map().")
     return value
 
@@ -238,7 +241,7 @@ def _call(function: Callable[[T], U], value: T) -> U:
     except ValidationError as error:
         path, reason = describe_error(error)
         raise ParseError(reason, place=path or "reply") from error
-    except InputError:  # a mistake of the application, and not of the reply
+    except InputError:  # an error of the application, which a new reply cannot correct
         raise
     except ValueError as error:
         raise ParseError(str(error) or type(error).__name__) from error
@@ -249,8 +252,9 @@ def _check(function: Callable[[T], ParseError | None], value: T) -> T:
     if isinstance(result, ParseError):
         raise result
     if result is not None:
-        reason = f"{_get_name(function)} returned {shorten_repr(result, 60)}"
-        raise OptionError("parser.validate", reason, "Return None for a valid value, and a ParseError otherwise.")
+        reason = f"expected None or a ParseError from {_get_name(function)}, got {shorten_repr(result, 60)}"
+        advice = "Return None for a valid value, and a ParseError for an invalid value."
+        raise OptionError("parser.validate", reason, advice)
     return value
 
 
@@ -258,16 +262,16 @@ def _check(function: Callable[[T], ParseError | None], value: T) -> T:
 
 
 def _check_call(tool: Tool, call: ToolUseBlock, index: int) -> None:
-    """Checks that the arguments of a call are a JSON object with all required arguments."""
+    """Checks that the arguments of a tool call are a JSON object with all required arguments."""
     place = f"tool_calls[{index}].input"
     if call.raw_is_broken and not call.input:
         raise ParseError(
-            f"the arguments of {call.name} are not a JSON object", place=place, text=call.raw_input or ""
+            f"the arguments of the tool {call.name} are not a JSON object", place=place, text=call.raw_input or ""
         )
     names = tool.parameters.get("required")
     missing = (
         [name for name in cast("list[Any]", names) if name not in call.input] if isinstance(names, list) else []
     )
     if missing:
-        reason = f"the arguments of {call.name} lack {shorten_repr(missing[0], 60)}"
+        reason = f"the arguments of the tool {call.name} lack {shorten_repr(missing[0], 60)}"
         raise ParseError(reason, place=place, text=call.arguments)

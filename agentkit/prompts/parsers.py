@@ -1,6 +1,6 @@
 """Parsers for common replies: `text`, `json`, `yaml`, `last_code_block`, `first_word`, `structured`, `tool_call`.
 
-The methods of `Parser` derive further parsers from them, such as `last_code_block.strip().as_type(int)`.
+The methods of `Parser` create further parsers, such as `last_code_block.strip().as_type(int)`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _read_json(reply: Reply) -> Any:
     source = unfence(read_reply_text(reply))
     value = read_json(source, _NOTHING)
     if value is _NOTHING:
-        raise ParseError("expected JSON, and the text contains none", failure="no_structure", text=source)
+        raise ParseError("expected JSON, but the text contains none", failure="no_structure", text=source)
     return value
 
 
@@ -48,7 +48,7 @@ def _read_last_code_block(reply: Reply) -> str:
     source = read_reply_text(reply)
     code = find_last_code_block(source)
     if code is None:
-        raise ParseError("expected a code block, and the text has none", failure="no_structure", text=source)
+        raise ParseError("expected a code block, but the text has none", failure="no_structure", text=source)
     return code
 
 
@@ -56,12 +56,12 @@ def _read_first_word(reply: Reply) -> str:
     source = read_reply_text(reply)
     words = source.split(None, 1)
     if not words:
-        raise ParseError("expected a word, and the text is empty", failure="no_structure", text=source)
+        raise ParseError("expected a word, but the text is empty", failure="no_structure", text=source)
     return words[0]
 
 
 class _FirstWordParser(Parser[str]):
-    """`first_word`, whose types are compared exactly."""
+    """Class of the parser `first_word`. With a `Literal` or an enum, the word must be exactly a member."""
 
     @overload
     def as_type(self, type: type[U]) -> Parser[U]: ...
@@ -81,7 +81,7 @@ class _FirstWordParser(Parser[str]):
 
 
 def _find_member(word: str, type: Any) -> Any:
-    """Returns the member of a `Literal` or an enum whose text is exactly the word."""
+    """Returns the member whose text is exactly the word. The type is a `Literal` or an enum."""
     value_type = get_value_type(type)
     if word not in map(str, map(_get_member_value, value_type.members)):
         options = ", ".join(shorten_repr(_get_member_value(member), 60) for member in value_type.members)
@@ -96,7 +96,7 @@ def _get_member_value(member: Any) -> Any:
 
 
 class _StructuredParser(Parser[Any]):
-    """`structured`, whose type is part of the request."""
+    """Class of the parser `structured`. The request asks for JSON of the parser's type."""
 
     @overload
     def as_type(self, type: type[U]) -> Parser[U]: ...
@@ -112,7 +112,11 @@ class _StructuredParser(Parser[Any]):
 
 
 def _unwrap(value: object, type: Any) -> Any:
-    """Reads a value, or the property `value` of an object, in which values other than objects are sent."""
+    """Converts a JSON value to a type.
+
+    APIs accept only schemas of objects. If the type is not an object, the JSON value may therefore be an object
+    with the actual value as its property `value`.
+    """
     fields = as_object(value)
     if [*fields] != [VALUE_KEY] or has_object_root(ReplyFormat(type=type).schema):
         return parse_value(value, type, is_json=True)
@@ -126,7 +130,7 @@ def _unwrap(value: object, type: Any) -> Any:
 
 
 class _ToolCallParser(Parser[Any]):
-    """`tool_call`, whose type is offered as a tool."""
+    """Class of the parser `tool_call`. The request offers a tool with the schema of the parser's type."""
 
     @overload
     def as_type(self, type: type[U]) -> Parser[U]: ...
@@ -144,13 +148,17 @@ class _ToolCallParser(Parser[Any]):
 
 
 def _make_tool(type: Any) -> Tool:
-    """Returns a tool whose arguments are the fields of a type. A type without fields is the argument `value`."""
+    """Returns a tool whose parameters are the fields of a type.
+
+    If the type is not an object with fields, the tool has one parameter of this type, with the name `value`.
+    """
     schema = ReplyFormat(type=type).schema
     description = cleandoc(str(schema.pop("description", "")))
     if not has_object_root(schema):
         definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
         schema = {"type": "object", "properties": {VALUE_KEY: schema}, "required": [VALUE_KEY], **definitions}
-    name = str(getattr(type, "__name__", "")) if get_origin(type) is None else ""  # no name such as "Literal"
+    # The name of a generic type, such as "Literal", is no good name for a tool.
+    name = str(getattr(type, "__name__", "")) if get_origin(type) is None else ""
     return Tool(name if _is_tool_name(name) else "answer", description, find_root(schema))
 
 
@@ -159,7 +167,7 @@ def _is_tool_name(name: str) -> bool:
 
 
 def _read_call(reply: Reply, name: str, type: Any) -> Any:
-    """Returns the arguments of the only tool call of a reply, as a value of a type."""
+    """Converts the arguments of the only tool call of a reply to a type."""
     check_reply_end(reply)
     calls = reply.tool_uses if isinstance(reply, Msg) else ()
     if len(calls) != 1 or calls[0].name != name:
@@ -176,34 +184,41 @@ def _read_call(reply: Reply, name: str, type: Any) -> Any:
 
 
 def _needs_type(reply: Reply) -> Any:
-    raise OptionError("tool_call", "expected a parser with a type", "Use tool_call.as_type(…).")
+    reason = "the parser needs a Python type for the arguments of the tool call"
+    raise OptionError("tool_call", reason, "Use tool_call.as_type(TYPE).")
 
 
 text: Final[Parser[str]] = Parser("text", read_reply_text)
-"""The text of the reply. A reply with tool calls is an error."""
+"""Parser that returns the text of the reply. A reply with tool calls is an error."""
 
 json: Final[Parser[Any]] = Parser("json", _read_json, format=ReplyFormat(what="json"))
-"""The JSON value in the text of the reply. The JSON may be damaged, or stand between other words."""
+"""Parser that returns the JSON value in the text of the reply. The JSON may be damaged, or between other words."""
 
 yaml: Final[Parser[Any]] = Parser("yaml", _read_yaml, format=ReplyFormat(what="yaml"))
-"""The text of the reply as YAML without aliases. The text may be inside a fence."""
+"""Parser that reads the text of the reply as YAML. The text may be in a code fence. Aliases are not supported."""
 
 last_code_block: Final[Parser[str]] = Parser(
     "last_code_block", _read_last_code_block, format=ReplyFormat(where="last_code_block")
 )
-"""The content of the last fence of the reply."""
+"""Parser that returns the content of the last code block of the reply."""
 
 first_word: Final[Parser[str]] = _FirstWordParser(
     "first_word", _read_first_word, format=ReplyFormat(what="one_word")
 )
-"""The first word of the reply. With a `Literal` or an enum, the word must be exactly a member."""
+"""Parser that returns the first word of the reply.
+
+If the type of the parser is a `Literal` or an enum, the word must be exactly a member.
+"""
 
 structured: Final[Parser[Any]] = _StructuredParser(
     "structured", _read_json, response_format="json_object", format=ReplyFormat(what="json")
 )
-"""The JSON of the reply, which the request asks the provider for. Without a type, the JSON is any object."""
+"""Parser that returns the JSON of a reply. The request asks the provider for this JSON as structured output.
+
+Without a type, the request asks for any JSON object.
+"""
 
 tool_call: Final[Parser[Any]] = _ToolCallParser(
     "tool_call", _needs_type, format=ReplyFormat(where="tool_call", what="json")
 )
-"""The arguments of one call of a tool. The tool has the fields of the type as parameters."""
+"""Parser that returns the arguments of the only tool call of a reply. The type of the parser defines them."""

@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Outputs(Mapping[str, Any]):
     """Outputs of a request by name, as attributes and as items. The object is immutable.
 
-    If an output has the name of a method, such as `items`, the attribute is the output.
+    If an output has the name of a method, such as `items`, the attribute is the value of the output.
     """
 
     __slots__ = ("__dict__",)
@@ -50,7 +50,7 @@ class Outputs(Mapping[str, Any]):
             return vars(self) == vars(other)
         return dict(vars(self)) == other if isinstance(other, Mapping) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # the outputs may be lists
+    __hash__ = None  # type: ignore[assignment]  # some outputs cannot be hashed, such as lists
 
     def __repr__(self) -> str:
         return f"Outputs({', '.join(f'{name}={shorten_repr(value, 200)}' for name, value in vars(self).items())})"
@@ -58,12 +58,12 @@ class Outputs(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Attempt:
-    """One model call of `ask`.
+    """One reply that `ask` tried to parse.
 
     Attributes:
-        messages: Messages of the request.
+        messages: Messages of the request that led to the reply.
         reply: Reply of the model.
-        error: Reason why the reply has no value. None if it has one.
+        error: Error that says why the reply has no value. None if the reply has a value.
     """
 
     messages: tuple[Msg, ...]
@@ -78,12 +78,12 @@ class Prediction(Generic[T]):
     """Result of `ask`.
 
     Attributes:
-        value: The value of type T for a `Signature[T]`. For any other signature, its `Outputs`.
+        value: For a `Signature[T]`, a value of the type T. For any other signature, an `Outputs` object.
         message: The reply with the value.
         messages: The messages of the request, and the reply.
-        attempts: All model calls, in order. The last one has the value.
+        attempts: All replies that `ask` tried to parse, in order. The last reply has the value.
         tool_calls: Tool calls of the reply.
-        error: Error that a parser with `.or_error()` returned as a value. None otherwise.
+        error: Error that a parser with `.or_error()` returned as a value. None if there is no such error.
     """
 
     value: T

@@ -1,13 +1,14 @@
 """`PromptAdapter`: writes the messages of a typed prompt with templates, and reads the reply with a parser.
 
-The adapter corresponds to the queries of Delphyne 0.15. The kinds of templates are `system`, `instance` (the user
-message), `feedback`, and any other kind for `format_prompt`. The text of a kind is the first that exists of:
+The adapter corresponds to the queries of Delphyne 0.15. Each template has a kind: `system`, `instance` (the user
+message), `feedback`, or any other name that is passed to `format_prompt`. The text of a template is the first of
+these that exists:
 
 1. the file `{Name}.{kind}.jinja` in the folders of `templates`, where `Name` is the name of the signature;
-2. the option of the adapter: `system`, `user` or `feedback`;
+2. the option `system`, `user` or `feedback` of the adapter;
 3. the attribute `__{kind}_prompt__` of the signature, without indentation and outer white space;
-4. the default. For `system`, it is the instructions of the signature, for `instance`, the inputs as YAML, and for
-   `feedback`, the error.
+4. the default: the instructions of the signature for `system`, the inputs as YAML for `instance`, and the error
+   for `feedback`.
 
 All these texts are templates, including the instructions. Their variables are:
 
@@ -59,22 +60,23 @@ __all__ = ["PromptAdapter"]
 _AnySignature: TypeAlias = type[Signature[Any]]
 
 _CALLS: Final = "tool_calls"
-"""Output of an example with tool calls, for signatures without such an output."""
+"""Name of an output with tool calls that an example may have even if the signature lacks this output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptAdapter(Adapter):
     """Adapter that writes prompts with templates.
 
-    The messages are: system prompt, examples, history, user message, prefix. The prefix is the value of an input
-    with the name `prefix` and a type such as `list[Msg | Feedback]`: a conversation that follows the user message.
-    The prefix and inputs of the type `History` are not part of the variable `query`.
+    The messages are: system prompt, examples, history, user message, prefix. The prefix is a conversation that
+    follows the user message. It is the value of an input with the name `prefix` and a type such as
+    `list[Msg | Feedback]`. The prefix and inputs of the type `History` are not part of the variable `query`.
 
     If the template of the user message has a line `!<assistant>`, the text after this line is the priming: an
-    assistant message after the user message. A media block in a variable is printed as the block itself.
+    assistant message after the user message. If a template prints a media block, the message contains the block.
 
-    A mode is another way to answer. Its adapter in `modes` writes and reads requests in this mode, and examples of
-    this mode. The adapter of a mode needs only the options that differ.
+    A mode is another way to answer, with its own prompts and its own format of the reply. `modes` has an adapter
+    for each mode. The adapter of a mode writes the requests and examples in this mode, and parses the replies. It
+    needs only the options that differ from the options of the outer adapter.
 
     Attributes:
         system: Template of the system prompt. An empty text omits the system prompt. None means the default (see
@@ -84,10 +86,12 @@ class PromptAdapter(Adapter):
         parser: Parser of the replies. None means `structured`. A parser without a type, such as `yaml`, gets the
             type of the outputs. With several outputs, the value is an object with one key for each output.
         modes: Adapters of the modes, by the name of the mode.
-        mode: Mode of requests. None means that this adapter itself is used. `ask(mode=…)` takes precedence.
+        mode: Name of the mode of requests. None means that this adapter itself is used. `ask(mode=…)` takes
+            precedence.
         templates: Folders with templates and data. None means that there are no folders.
-        params: Variable `params` of the templates, with JSON values. The params of a mode are added.
-        native_tools: See `Adapter`. False is allowed for signatures without tool calls only.
+        params: Value of the variable `params` in the templates: JSON values by name. The `params` of the mode are
+            added.
+        native_tools: See `Adapter`. False is allowed only for signatures without an output for tool calls.
         native_reasoning: See `Adapter`.
         order: See `Adapter`.
         observe: See `Adapter`.
@@ -138,7 +142,7 @@ class PromptAdapter(Adapter):
     # -- modes -------------------------------------------------------------------------------------------------
 
     def select_mode(self, mode: str | None) -> PromptAdapter:
-        """Returns an adapter for requests in a mode. None returns this adapter.
+        """Returns an adapter for requests in an answer mode. If `mode` is None, returns this adapter.
 
         Raises:
             OptionError: `modes` has no such mode.
@@ -147,7 +151,7 @@ class PromptAdapter(Adapter):
         return self if mode is None else replace(self, mode=mode)
 
     def _find_mode(self, mode: str | None, place: str = "mode") -> PromptAdapter:
-        """Returns the adapter of a mode. Without a mode, this is the adapter itself."""
+        """Returns the adapter of a mode. If `mode` is None, returns this adapter."""
         if mode is None:
             return self
         check_option(place, mode, str | None)
@@ -157,7 +161,7 @@ class PromptAdapter(Adapter):
         return self.modes[mode]
 
     def _get_option(self, name: str, mode: str | None) -> Any:
-        """Returns an option of the adapter of a mode. If the option is None, returns that of this adapter."""
+        """Returns an option of the adapter of a mode. If its value is None, returns the option of this adapter."""
         value = getattr(self._find_mode(mode), name)
         return getattr(self, name) if value is None else value
 
@@ -182,7 +186,7 @@ class PromptAdapter(Adapter):
         Raises:
             OptionError: An argument is invalid, or a template needs a value that JSON cannot represent.
             MessageError: A value of an input or of an example does not fit its type.
-            TemplateError: A template is invalid, lacks a variable or an included template, or calls `fail`.
+            TemplateError: A template is invalid or calls `fail`, or a variable or an included template is missing.
         """
         as_tools(tools)
         shown = self.select_fields(signature)
@@ -206,16 +210,19 @@ class PromptAdapter(Adapter):
         outputs: Mapping[str, Any],
         examples: Iterable[Example] = (),
     ) -> list[Msg]:
-        """Returns the messages of a request and the reply with the given outputs, for example for training."""
+        """Returns the messages of a request and a reply with the given outputs, for example for training."""
         shown = self.select_fields(signature)
         reply = self._write_reply(shown, Example({}, outputs, self.mode), self.mode, "reply")
         return [*self.format(signature, inputs, examples=examples), reply]
 
     def select_fields(self, signature: _AnySignature) -> _AnySignature:
-        """Returns the signature with the fields that the prompt shows. Outputs for tool calls are removed.
+        """Returns the signature with only the fields that the prompt shows.
+
+        An output for tool calls is removed, because templates cannot describe tool calls.
 
         Raises:
-            OptionError: The signature has tool calls but no input for tools, or `native_tools` is False.
+            OptionError: The signature has an output for tool calls. In addition, the signature has no input for
+                tools, or `native_tools` is False.
         """
         shown = super().select_fields(signature)
         calls = [name for name, item in shown.output_fields.items() if is_tool_calls(item.type)]
@@ -227,8 +234,8 @@ class PromptAdapter(Adapter):
     def format_demos(self, signature: _AnySignature, examples: Iterable[Example]) -> list[Msg]:
         """Returns the messages of the examples: a user message and a reply for each example.
 
-        An example may lack outputs, or have tool calls only. An example without inputs or without an answer is
-        omitted, unless the signature has no inputs.
+        An example may lack outputs, or have only tool calls. An example without outputs and tool calls is omitted.
+        If the signature has inputs, an example without inputs is omitted too.
         """
         rows: list[tuple[bool, str, Example]] = []
         for index, example in enumerate(examples):
@@ -246,7 +253,7 @@ class PromptAdapter(Adapter):
         return msgs
 
     def _mark_example(self, signature: _AnySignature, example: Example, place: str, number: int) -> Iterator[Msg]:
-        """Yields the messages of an example. Their mark makes them one unit for a budget."""
+        """Yields the messages of an example, with a mark that tells a budget to treat them as one unit."""
         for msg in self._format_example(signature, example, example.mode, place, number):
             yield replace(msg, metadata={**(msg.metadata or {}), EXAMPLE_MARK: number - 1})
 
@@ -274,7 +281,7 @@ class PromptAdapter(Adapter):
         return self._bind(signature, mode).write_message(example.outputs, calls, note=example.note, seed=place)
 
     def format_conversation_history(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Msg]:
-        """Returns the messages of the rows in an input of the type `History`."""
+        """Returns the messages of the earlier turns in an input of the type `History`."""
         names = [name for name, item in signature.input_fields.items() if item.type is History]
         rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
         msgs: list[Msg] = []
@@ -312,8 +319,8 @@ class PromptAdapter(Adapter):
     ) -> str | tuple[Block, ...]:
         """Returns a prompt of any kind: a text, or blocks if the prompt has media.
 
-        The kinds `repair` (with the variable `feedback`) and `more` have the default texts of Delphyne. They ask
-        for another reply in the same conversation.
+        The kinds `repair` (with the variable `feedback`) and `more` have the default texts of Delphyne. These
+        texts ask for another reply in the same conversation.
 
         Args:
             kind: Kind of the prompt.
@@ -323,7 +330,7 @@ class PromptAdapter(Adapter):
 
         Raises:
             TemplateNotFoundError: There is no file `{Name}.{kind}.jinja`, and no other text of this kind.
-            TemplateError: The template is invalid, lacks a variable, or calls `fail`.
+            TemplateError: The template is invalid or calls `fail`, or a variable is missing.
             OptionError: An argument is invalid.
         """
         check_option("kind", kind, str)
@@ -336,12 +343,13 @@ class PromptAdapter(Adapter):
         """Returns the content of a user turn that asks for another reply.
 
         Raises:
-            TemplateError: The template calls `fail`. The default template does so if there is no description.
+            TemplateError: The template calls `fail`. The default template does so if the feedback has no
+                description.
         """
         return self.format_prompt("feedback", signature, inputs, {"feedback": feedback})
 
     def format_system_message(self, signature: _AnySignature) -> str:
-        """Returns the text of the system message of a request without inputs."""
+        """Returns the text of the system message. The template gets no values of the inputs."""
         return str(self._create_prompt(signature, {}, self.mode).render("system"))
 
     def format_user_message_content(
@@ -375,7 +383,7 @@ class PromptAdapter(Adapter):
         return signature.instructions
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
-        """Returns the name of one input, and its value. The default template writes YAML instead."""
+        """Returns the name and the value of one input. Templates do not use this method."""
         return [f"{field.name}: ", *write_content(field, value)]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
@@ -385,13 +393,13 @@ class PromptAdapter(Adapter):
     def format_assistant_message_content(
         self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
     ) -> str:
-        """Returns a reply with the given outputs, as the parser reads it. Missing outputs are omitted."""
+        """Returns the text of a reply from which the parser reads the given outputs. Omits missing outputs."""
         return self._bind(signature, self.mode).write(outputs)
 
     def _create_prompt(
         self, signature: _AnySignature, values: Mapping[str, Any], mode: str | None, number: int | None = None
     ) -> PromptTexts:
-        """Returns the texts of a request, or of an example with a number."""
+        """Returns the texts of a request or, if `number` is not None, of the example with this number."""
         inner = self._find_mode(mode)
         hidden = {name for name, item in signature.input_fields.items() if item.type is History or is_prefix(item)}
         variables = {
@@ -437,7 +445,8 @@ class PromptAdapter(Adapter):
         """Returns the outputs in a reply, by name. See `Adapter.parse`.
 
         If the signature has an output for tool calls, a reply with tool calls needs no text. If the parser returns
-        a `ParseError` (`or_error`) or `ToolRequests` (`with_tools`), each output has this value.
+        a `ParseError` (see `Parser.or_error`) or a `ToolRequests` (see `Parser.with_tools`), this object is the
+        value of each output.
 
         Raises:
             ParseError: The reply does not contain a valid value.
@@ -483,7 +492,7 @@ _OUTER: Final[Mapping[str, Any]] = {
     "order": "given",
     "observe": None,
 }
-"""Options that an adapter of a mode must not change, because the outer adapter decides them."""
+"""Options that the adapter of a mode cannot have, with their defaults. The outer adapter has these options."""
 
 
 def _check_mode(name: object, adapter: object) -> None:
@@ -494,7 +503,9 @@ def _check_mode(name: object, adapter: object) -> None:
     for option, default in _OUTER.items():
         if getattr(adapter, option) != default:
             raise OptionError(
-                f"{place}.{option}", "the outer adapter decides this option", "Pass it to the outer adapter."
+                f"{place}.{option}",
+                "the adapter of a mode cannot have this option",
+                "Pass the option to the outer adapter.",
             )
 
 

@@ -28,15 +28,15 @@ _Extract: TypeAlias = Callable[[_AnySignature, Msg], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class PromptCall:
-    """Typed prompt for one model, with the options of the call.
+    """Typed prompt for one model, with the options of the model call.
 
     Attributes:
         model: Model to call.
         request: Bound request.
         adapter: Adapter that writes the messages.
         examples: Examples of the task.
-        history: Messages, earlier turns and feedback before the request.
-        tools: Tools that the model may call, without those of the inputs.
+        history: Messages, earlier turns and feedback that precede the request.
+        tools: Tools that the model may call, in addition to the tools in the inputs.
         options: Options of the model call: `max_tokens` and `parameters`.
     """
 
@@ -60,7 +60,9 @@ class PromptCall:
         tools: Iterable[ToolLike],
         **options: Any,
     ) -> PromptCall:
-        """Checks the arguments of `ask` or `stream`. The default adapter is a `ChatAdapter` with a fallback.
+        """Checks the arguments of `ask` or `stream`, and creates a `PromptCall`.
+
+        If `adapter` is None, the adapter is a `ChatAdapter` with a `JSONAdapter` as its fallback.
 
         Raises:
             OptionError: An argument is invalid.
@@ -81,8 +83,8 @@ class PromptCall:
     def format(self) -> list[Msg]:
         """Returns the messages of the request.
 
-        If the model has a viewer, replies in examples and earlier turns get its name. They would otherwise be
-        lines of another speaker.
+        If the model has a viewer, the replies in examples and earlier turns get the name of the viewer. Otherwise,
+        the request would present them as lines of another speaker.
         """
         msgs = self.adapter.format(
             self.signature, self.request, examples=self.examples, history=self.history, tools=self.tools
@@ -95,7 +97,7 @@ class PromptCall:
         ]
 
     def list_tools(self) -> list[ToolLike]:
-        """Returns the tools of the model call. With native tools, those of the inputs are included."""
+        """Returns the tools of the model call. With native tools, the tools in the inputs are included."""
         inputs = get_inputs(self.request) if self.adapter.native_tools else {}
         return [*self.tools, *find_tools(self.signature, inputs)]
 
@@ -106,11 +108,11 @@ class PromptCall:
         return {**options, **self.options}
 
     async def parse(self, reply: Msg) -> dict[str, Any]:
-        """Returns the outputs in a reply. If the adapter has a method `extract`, this method reads the reply.
+        """Returns the outputs in a reply. Calls the method `extract` of the adapter if there is one, else `parse`.
 
         Raises:
             ParseError: The reply lacks an output, or a value is invalid.
-            ModelError: The adapter reads replies with a model, and the call fails.
+            ModelError: The adapter reads replies with a model, and the model call fails.
         """
         extract: _Extract | None = getattr(self.adapter, "extract", None)
         if extract is None:

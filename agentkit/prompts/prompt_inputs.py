@@ -24,7 +24,10 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 def read_inputs(
     signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any], place: str = ""
 ) -> Mapping[str, Any]:
-    """Returns the values of the inputs, with their defaults. A required input without a value is omitted."""
+    """Returns the values of the inputs.
+
+    An input without a value gets its default. A required input without a value is omitted.
+    """
     if isinstance(inputs, Signature):
         return get_inputs(inputs)
     check_option("inputs", inputs, Mapping, "Pass a dict of values by field name, or a bound request.")
@@ -51,6 +54,6 @@ def is_prefix(item: SignatureField) -> bool:
 
 
 def get_prefix(signature: _AnySignature, values: Mapping[str, Any]) -> Sequence[HistoryItem]:
-    """Returns the conversation in the input `prefix`. Empty if there is no such input."""
+    """Returns the conversation in the input `prefix`. Returns an empty tuple if there is no such input."""
     names = [name for name, item in signature.input_fields.items() if is_prefix(item)]
     return values.get(names[0]) or () if names else ()

@@ -18,15 +18,15 @@ __all__ = ["PromptMedia"]
 
 _SIMPLE: Final = frozenset({str, int, float, bool, type(None)})
 _MARK: Final = f"\ue000{secrets.randbelow(10**30):030}"
-"""Start of the text in place of a media block. No text of an input contains it, because the number is random."""
+"""Start of the mark that replaces a media block. No input contains this text, because its number is random."""
 _PLACE: Final = re.compile(f"{_MARK}-([0-9]{{6}})\ue000")
 
 
 class PromptMedia:
     """Media blocks of one prompt.
 
-    A variable cannot contain a block, so that a template reaches no Python object. `replace` puts a mark in place
-    of each block, and `restore` puts the blocks in place of the marks in the rendered text.
+    Templates must not have access to Python objects, so a variable cannot contain a block. `replace` puts a mark
+    (a unique text) in place of each block. `restore` puts the blocks in place of the marks in the rendered text.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class PromptMedia:
     def replace(self, value: object) -> Any:
         """Returns a value with a mark in place of each media block, and a sentence in place of each tool.
 
-        A value with neither is returned unchanged.
+        A value without media blocks and tools is returned unchanged.
         """
         if type(value) in _SIMPLE:
             return value
@@ -53,7 +53,7 @@ class PromptMedia:
         return [*replaced.values()] if isinstance(value, list | tuple) else replaced
 
     def restore(self, text: str) -> str | tuple[Block, ...]:
-        """Returns a rendered text as the content of a message: a text, or blocks if the text has media."""
+        """Returns the content of a message for a rendered text: blocks if the text has marks, else the text."""
         if _MARK not in text:
             return text
         pieces = _PLACE.split(text)
@@ -65,7 +65,7 @@ class PromptMedia:
 
 
 def _list_items(value: object) -> Mapping[Any, object]:
-    """Returns the items of a list, a dict, a model or a dataclass by index or name. Empty for any other value."""
+    """Returns the items of a list, dict, model or dataclass by index or name. Any other value has no items."""
     if isinstance(value, Mapping):
         return cast("Mapping[Any, object]", value)
     if isinstance(value, list | tuple):

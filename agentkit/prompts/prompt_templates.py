@@ -1,8 +1,8 @@
-"""`PromptTemplates`: the templates and the data files of some folders, and the rendering of prompts.
+"""`PromptTemplates`: reads templates and data files from folders, and renders prompts.
 
 A line `!<assistant>` in a template ends the prompt. The text after this line is the priming: the beginning of the
 reply, which the request contains as an assistant message. Only a line of a template has this effect. The same line
-in a variable is text, so that an input cannot forge an assistant message.
+in the value of a variable is ordinary text, so that an input cannot forge an assistant message.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _DATA_SUFFIX: Final = ".data.yaml"
 class PromptTemplates:
     """Templates of prompts. The constructor reads all files, so that rendering needs no file access.
 
-    The template of the name `Judge` and the kind `system` is the file `Judge.system.jinja`. The first folder that
-    has the file is used. A template can include or import any `*.jinja` file of the folders by its path in the
-    folder, such as `{% include "parts/rules.jinja" %}`, and no other file.
+    The template with the name `Judge` and the kind `system` is the file `Judge.system.jinja`. The first folder
+    that has the file is used. A template can include or import only the `*.jinja` files of the folders. The name
+    of such a file is its path in the folder, as in `{% include "parts/rules.jinja" %}`.
 
-    Templates are strict (see `prompt_environment`). Models and dataclasses in variables become dicts, so that
-    templates reach no Python object. The variable `data` has the content of each file `NAME.data.yaml` of the data
-    folders, by its name. If two data folders have a file of the same name, both files must contain a list, and the
-    lists are concatenated.
+    An undefined name in a template is an error (see `prompt_environment`). Models and dataclasses in variables
+    become dicts, so that templates have no access to Python objects. `data.NAME` in a template is the content of
+    the file `NAME.data.yaml` in the data folders. If two data folders have a file of the same name, both files
+    must contain a list, and the lists are concatenated.
 
     Attributes:
         folders: Folders with templates.
@@ -55,7 +55,7 @@ class PromptTemplates:
             data: Folders with data files. Data files in subfolders are not read.
 
         Raises:
-            MissingExtraError: The packages of the extra `prompts` are missing.
+            MissingExtraError: A package of the extra `prompts` is not installed.
             OptionError: A folder does not exist, a file cannot be read, or two data files of the same name do not
                 both contain a list.
         """
@@ -63,7 +63,7 @@ class PromptTemplates:
         check_option("data", data, str | Path | Sequence, "Pass the path of a folder, or a list of paths.")
         data_folders = [data] if isinstance(data, str | Path) else data
         self.data_folders = tuple(Path(folder) for folder in _check_folders("data", data_folders))
-        # The texts of variables cannot contain this line, because it is random.
+        # The values of variables cannot contain this line, because the line is random.
         self._priming_line = f"!<assistant {secrets.token_hex(16)}>"
         self._sources = {name: self._mark_priming(text) for name, text in _read_templates(self.folders).items()}
         self._environment = prompt_environment(_create_loader(self._sources))
@@ -84,13 +84,13 @@ class PromptTemplates:
         return f"{name}.{kind}.jinja" in self._sources
 
     def render(self, name: str, kind: str, variables: Mapping[str, object], *, default: str | None = None) -> str:
-        """Renders the template of a name and a kind.
+        """Renders the template with a name and a kind.
 
         Args:
             name: Name of the signature.
             kind: Kind of the prompt, such as `system`.
             variables: Values by name. Models, dataclasses and JSON values are allowed.
-            default: Text of the template if no folder has the file.
+            default: Text of the template if no folder has the file `{name}.{kind}.jinja`.
 
         Raises:
             TemplateNotFoundError: No folder has the file, and `default` is None.
@@ -103,9 +103,10 @@ class PromptTemplates:
     def render_with_priming(
         self, name: str, kind: str, variables: Mapping[str, object], *, default: str | None = None
     ) -> tuple[str, str | None]:
-        """Renders a template as `render` does. Returns the text before the line `!<assistant>`, and the priming.
+        """Renders a template as `render` does. Returns the texts before and after the line `!<assistant>`.
 
-        The priming is None if the template has no such line, or if only white space follows this line.
+        The text after the line is the priming. It is None if the template has no such line, or if only white space
+        follows the line.
         """
         rendered = self._render(name, kind, variables, default)
         text, _, priming = rendered.partition(self._priming_line)
@@ -132,13 +133,13 @@ class PromptTemplates:
             raise self._as_template_error(error, label) from error
 
     def _compile_text(self, source: str, label: str) -> Template:
-        """Compiles a text as a template. Errors and tracebacks then contain the label."""
+        """Compiles a text as a template. Errors and tracebacks show the label as the name of the template."""
         environment = self._environment
         code = environment.compile(source, label, label)
         return environment.template_class.from_code(environment, code, environment.make_globals(None))
 
     def _as_template_error(self, error: Exception, label: str) -> TemplateError:
-        """Converts an error of jinja, or an error that an expression of a template raised."""
+        """Converts an error of jinja or of an expression in a template to a `TemplateError`."""
         from jinja2 import TemplateSyntaxError
 
         if isinstance(error, TemplateSyntaxError):
@@ -172,7 +173,7 @@ def _describe(error: Exception) -> str:
 def _convert_variables(variables: Mapping[str, object]) -> dict[str, Any]:
     check_option("variables", variables, Mapping, "Pass a dict of values by name.")
     if "data" in variables:
-        reason = "this name is reserved for the data files"
+        reason = "the name `data` is reserved for the data files"
         raise OptionError("variables.data", reason, "Use another name, or put the values into a data file.")
     return {name: as_template_value(value, f"variables.{name}") for name, value in variables.items()}
 
@@ -199,12 +200,12 @@ def _check_folders(option: str, folders: Iterable[str | Path]) -> list[str | Pat
         check_option(f"{option}[{index}]", folder, str | Path, "Pass the path of a folder.")
         if not Path(folder).is_dir():
             reason = f"the folder {str(folder)!r} does not exist"
-            raise OptionError(f"{option}[{index}]", reason, "Pass the path of a folder.")
+            raise OptionError(f"{option}[{index}]", reason, "Pass the path of an existing folder.")
     return checked
 
 
 def _read_templates(folders: Iterable[Path]) -> dict[str, str]:
-    """Reads all templates of the folders, by path. The first folder that has a path is used."""
+    """Returns all templates by path. If several folders have the same path, the first of these folders is used."""
     sources: dict[str, str] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*.jinja")):
@@ -234,8 +235,8 @@ def _read_data(folders: Iterable[Path]) -> dict[str, Any]:
 
 def _concatenate(first: object, second: object, path: Path) -> list[Any]:
     if not isinstance(first, list) or not isinstance(second, list):
-        reason = "another data folder has a file of this name, and not both files contain a list"
-        raise OptionError(str(path), reason, "Rename a file, or use a list in both files.")
+        reason = "another data folder has a file of this name, but at least one of the two files contains no list"
+        raise OptionError(str(path), reason, "Rename one of the files, or use a list in both files.")
     return [*cast("list[Any]", first), *cast("list[Any]", second)]
 
 

@@ -28,29 +28,30 @@ _DEFAULTS: Final = {
     ),
     "more": "Good! Can you generate a different answer now?",
 }
-"""Default templates by kind, from Delphyne 0.15. The default of the kind `system` is the instructions."""
+"""Default templates by kind, from Delphyne 0.15. The default for `system` is the instructions of the signature."""
 
 
 @lru_cache(1)
 def get_empty_templates() -> PromptTemplates:
-    """Returns templates without folders.
+    """Returns a `PromptTemplates` object without folders.
 
     Raises:
-        MissingExtraError: The packages of the extra `prompts` are missing.
+        MissingExtraError: A package of the extra `prompts` is not installed.
     """
     return PromptTemplates()
 
 
 @dataclass(frozen=True)
 class PromptTexts:
-    """Renders the prompts of one request or example.
+    """Prompts of one request or example, rendered from templates.
 
     Attributes:
         signature: Signature with the fields that the prompt shows.
         query: Values of the inputs, for the variable `query`.
-        variables: Further variables of all kinds.
-        templates: Templates in folders.
-        texts: Templates by kind, which take precedence over those of the signature. None if there is none.
+        variables: Further variables of the templates of all kinds.
+        templates: Templates in folders, which take precedence over all other templates.
+        texts: Templates from the options of the adapter, by kind. None means that the option has no template.
+            These templates take precedence over the templates of the signature.
     """
 
     signature: _AnySignature
@@ -60,15 +61,15 @@ class PromptTexts:
     texts: Mapping[str, str | None]
 
     def render(self, kind: str, variables: Mapping[str, object] | None = None) -> str | tuple[Block, ...]:
-        """Returns a prompt: a text, or blocks if the prompt has media.
+        """Renders a prompt. Returns a text, or blocks if the prompt has media.
 
         Args:
             kind: Kind of the prompt.
-            variables: Variables of this kind.
+            variables: Further variables of the template of this kind.
 
         Raises:
             TemplateNotFoundError: There is no template of this kind.
-            TemplateError: The template is invalid, lacks a variable, or calls `fail`.
+            TemplateError: The template is invalid or calls `fail`, or a variable is missing.
             OptionError: A variable has a value that JSON cannot represent.
         """
         media = PromptMedia()
@@ -77,10 +78,12 @@ class PromptTexts:
         return media.restore(text)
 
     def render_user(self) -> Iterator[Msg]:
-        """Yields the user message, and the priming if there is one. An empty user message is omitted.
+        """Yields the user message and, if there is one, the priming as an assistant message.
+
+        An empty user message is omitted.
 
         Raises:
-            TemplateError: The template is invalid, lacks a variable, or calls `fail`.
+            TemplateError: The template is invalid or calls `fail`, or a variable is missing.
             OptionError: A variable has a value that JSON cannot represent.
         """
         media = PromptMedia()
@@ -95,7 +98,7 @@ class PromptTexts:
 
     def _create_variables(self, media: PromptMedia, variables: Mapping[str, object]) -> dict[str, object]:
         values: dict[str, object] = {**self.variables, **variables, "query": media.replace({**self.query})}
-        # A field with this name is an input, and not an attribute of the class.
+        # If `globals` is the name of an input, the class has no attribute of this name.
         globals_ = getattr(self.signature, "globals", None)
         if globals_ is not None:
             check_option(f"{self.signature.__name__}.globals", globals_, Mapping, "Assign a dict of JSON values.")
@@ -103,7 +106,7 @@ class PromptTexts:
         return values
 
     def _find_text(self, kind: str) -> str | None:
-        """Returns the template of a kind for signatures without a file. None if there is none."""
+        """Returns the template of a kind that is used if no folder has a file for it. None if there is none."""
         text = self.texts.get(kind)
         if text is not None:
             return text

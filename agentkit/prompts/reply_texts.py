@@ -1,4 +1,4 @@
-"""`read_reply_text`: the text of a complete reply, or an error with the reason why there is none."""
+"""`read_reply_text`: returns the text of a complete reply, or raises an error that says why there is no text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentkit.reprs import shorten
 __all__ = ["Reply", "check_reply_end", "get_reply_text", "read_reply_text"]
 
 Reply: TypeAlias = Msg | str
-"""Message of a model, or only its text."""
+"""Reply of a model: the message, or only the text of the message."""
 
 
 def check_reply_end(reply: Reply) -> None:
@@ -28,7 +28,7 @@ def check_reply_end(reply: Reply) -> None:
 
 
 def get_reply_text(reply: Reply) -> str:
-    """Returns the text of a reply. Media and tool calls have no text."""
+    """Returns the text of a reply, without media and tool calls."""
     return reply if isinstance(reply, str) else reply.text
 
 

@@ -1,4 +1,4 @@
-"""Reads YAML texts of models with the package yaml (extra `prompts`), without aliases."""
+"""`load_yaml`: reads YAML from the text of a model with the package pyyaml. Refuses aliases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def require_yaml() -> None:
 
 @lru_cache(1)
 def _get_yaml() -> tuple[Any, Any]:
-    """Returns the package yaml, and a loader without aliases, because a few aliases can expand to any size."""
+    """Returns the package yaml, and a loader that refuses aliases.
+
+    With a few aliases, a short text could become a value of any size.
+    """
     try:
         import yaml
     except ImportError:

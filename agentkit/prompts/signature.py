@@ -1,7 +1,7 @@
 """`Signature`, a typed task: instructions, inputs and outputs. A bound request also has values of the inputs.
 
-`SignatureMeta` has the operations on signature classes. They are not attributes of bound requests, so that a field
-may have the name of an operation.
+`SignatureMeta` has the operations on signature classes. The operations are not attributes of bound requests, so
+that a field may have the name of an operation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Fields = Mapping[str, SignatureField]
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(InputField, OutputField))
 class SignatureMeta(type):
-    """Metaclass of signatures. Its operations return a new signature and never change a signature."""
+    """Metaclass of signatures. Its operations return new signatures and never change an existing signature."""
 
     _own: ClassFields
     _resolved: tuple[_Fields, _Fields, _Fields] | None
@@ -50,14 +50,14 @@ class SignatureMeta(type):
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
     ) -> SignatureMeta:
-        """Creates a signature from the statement `class`."""
+        """Creates a signature from a `class` statement."""
         own = ClassFields.from_namespace(name, bases, namespace)
         attributes = {key: value for key, value in namespace.items() if key not in own.names}
         if not hasattr(attributes.get("tags", _Tags()), "__get__"):
             attributes["tags"] = _check_tags(name, attributes["tags"])
         cls = super().__new__(mcs, name, bases, attributes, **options)
         cls._own, cls._resolved = own, None
-        with suppress(UndefinedTypeError):  # the first use of the fields then resolves the types
+        with suppress(UndefinedTypeError):  # the types are then resolved at the first use of the fields
             cls._resolve()
         return cls
 
@@ -68,10 +68,10 @@ class SignatureMeta(type):
     def __call__(cls: type[_Class], /, **values: Any) -> _Class: ...
 
     def __call__(cls: Any, /, *args: Any, **values: Any) -> Any:
-        """Binds a signature to values. `Signature` itself reads a signature text instead.
+        """Binds a signature to values of its inputs. A call of `Signature` itself reads a signature text instead.
 
         Raises:
-            MessageError: A value is missing or invalid, or no input has the name of a value.
+            MessageError: A value is missing or invalid, or a name is not the name of an input.
             OptionError: The signature text is invalid, or a value is passed without its name.
         """
         if cls is Signature:
@@ -109,12 +109,15 @@ class SignatureMeta(type):
 
     @property
     def is_query(cls) -> bool:
-        """True for a subclass of `Signature[T]`. Its only output is `answer`, and a prediction has its value."""
+        """True for a subclass of `Signature[T]`.
+
+        Its only output is `answer`, and `Prediction.value` is the value of this output.
+        """
         return cls._own.is_query
 
     @property
     def instructions(cls) -> str:
-        """Docstring or text of the signature. If there is none, a sentence that names the fields."""
+        """Docstring or explicit instructions of the signature. Without them, a sentence that names the fields."""
         return cls._find_instructions() or cls._describe_fields()
 
     def with_instructions(cls: type[_Class], instructions: str) -> type[_Class]:
@@ -124,7 +127,7 @@ class SignatureMeta(type):
         return signature._derive(signature.fields, cleandoc(instructions))
 
     def append_instructions(cls: type[_Class], instructions: str) -> type[_Class]:
-        """Returns a signature with a blank line and a text after its instructions."""
+        """Returns a signature with a text appended to its instructions, after a blank line."""
         check_text("signature.instructions", instructions)
         signature = cast("SignatureMeta", cls)
         return signature._derive(signature.fields, f"{signature.instructions}\n\n{cleandoc(instructions)}")
@@ -135,7 +138,8 @@ class SignatureMeta(type):
         Args:
             name: Name of the field.
             type: New type. None keeps the type.
-            **options: Options of `InputField` that change. None as a constraint keeps the constraint.
+            **options: Options of `InputField` with their new values. A constraint with the value None is not
+                changed.
 
         Raises:
             OptionError: No field has this name, or an option is invalid.
@@ -159,13 +163,13 @@ class SignatureMeta(type):
         """Returns a signature with a new field.
 
         Args:
-            index: Position among the inputs or among the outputs. -1 is the position after the last one.
+            index: Position among the inputs or among the outputs. -1 is the position after the last field.
             name: Name of the field.
             field: `InputField(…)`, `OutputField(…)`, or a field of a signature.
             type: Type of the field. None means the type of `field`, or `str` if `field` has no type.
 
         Raises:
-            OptionError: The index is out of range, or a field has this name already.
+            OptionError: The index is out of range, or the signature already has a field with this name.
         """
         new = _as_field(name, field, type)
         if name in cls.fields:
@@ -199,7 +203,7 @@ class SignatureMeta(type):
         return f"Given the fields {inputs}, produce the fields {outputs}."
 
     def _find_instructions(cls) -> str:
-        """Returns the explicit instructions. Empty if there are none."""
+        """Returns the explicit instructions, or an empty text if there are none."""
         for base in cls.__mro__:
             own = base.__dict__.get("_own")
             if own is not None and (own.instructions or own.edited is not None):
@@ -238,7 +242,7 @@ class SignatureMeta(type):
 
 
 class _Tags:
-    """Descriptor of the attribute `tags`. It is no data descriptor, so that a field `tags` takes precedence."""
+    """Descriptor of the attribute `tags`. It has no `__set__`, so that a field named `tags` takes precedence."""
 
     def __get__(self, instance: object, owner: type) -> tuple[str, ...]:
         return (owner.__name__,)
@@ -247,22 +251,22 @@ class _Tags:
 class Signature(Generic[AnswerT], metaclass=SignatureMeta):
     """Typed task for a model: instructions, inputs and outputs.
 
-    A subclass declares its fields with `InputField` and `OutputField`. Its docstring is the instructions. A call
-    with values of the inputs returns a bound request. A bound request is immutable, and has the values as
+    A subclass declares its fields with `InputField` and `OutputField`. Its docstring contains the instructions. A
+    call with values of the inputs returns a bound request. A bound request is immutable, and has the values as
     attributes.
 
     A subclass of `Signature[T]` declares inputs only, with or without `InputField`. Its only output has the name
     `answer` and the type T.
 
-    `Signature(text, instructions, types=…)` returns a new signature class. In the text, a type after a colon may
-    follow a name. Types are names of the standard set, such as `str`, `list[int]` or `Literal['a', 'b']`, and keys
-    of `types`.
+    `Signature(text, instructions, types=…)` returns a new signature class. In the text, a colon and a type may
+    follow the name of a field. A type is from the standard set, such as `str`, `list[int]` or `Literal['a', 'b']`,
+    or is a key of `types`.
 
     Attributes:
         tags: Tags of the signature. A subclass may set them. The default is the name of the class.
 
     Raises:
-        MessageError: A value is missing or invalid, or no input has the name of a value.
+        MessageError: A value is missing or invalid, or a name is not the name of an input.
         OptionError: A field or a signature text is invalid.
 
     Example:
@@ -276,11 +280,11 @@ class Signature(Generic[AnswerT], metaclass=SignatureMeta):
         'question, context -> answer'
     """
 
-    # A subclass may declare a field `tags` of any type.
+    # The type is Any, because a subclass may declare a field `tags` of any type.
     tags = cast("Any", _Tags())
 
     if TYPE_CHECKING:
-        # mypy ignores the method `__call__` of a metaclass
+        # These declarations are for mypy, which ignores the method `__call__` of a metaclass.
         @overload
         def __new__(
             cls, text: str, /, instructions: str = "", *, types: Mapping[str, Any] | None = None
@@ -290,16 +294,16 @@ class Signature(Generic[AnswerT], metaclass=SignatureMeta):
         def __new__(cls, *args: Any, **values: Any) -> Any: ...  # noqa: D102
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the values as JSON values. See `agentkit.prompts.to_dict`."""
+        """Returns the values of the inputs as JSON values. See `agentkit.prompts.to_dict`."""
         return bound_request.to_dict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Returns the signature bound to JSON values. See `agentkit.prompts.from_dict`."""
+        """Creates a bound request from a dict of JSON values. See `agentkit.prompts.from_dict`."""
         return bound_request.from_dict(cls, data)
 
     def replace(self, /, **changes: Any) -> Self:
-        """Returns a copy with other values. See `agentkit.prompts.replace`."""
+        """Returns a copy of the bound request with other values. See `agentkit.prompts.replace`."""
         return bound_request.replace(self, **changes)
 
     @classmethod
@@ -360,5 +364,5 @@ def _as_field(name: str, field: object, type: Any) -> SignatureField:
 def _check_tags(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in cast("list[object]", value)):
         return tuple(cast("list[str]", value))
-    reason = f"expected tags (str), got {shorten_repr(cast('object', value), 60)}"
+    reason = f"expected a tuple or list of texts, got {shorten_repr(cast('object', value), 60)}"
     raise OptionError(f"{name}.tags", reason, "Assign a tuple of texts.")

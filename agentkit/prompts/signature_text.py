@@ -1,7 +1,7 @@
-"""`read_signature_text`, which reads a signature such as `question, context: list[str] -> answer: int`.
+"""`read_signature_text`: reads a signature such as `question, context: list[str] -> answer: int`.
 
 The text is parsed with Python's parser but never executed. A type name refers to a type of the standard set or of
-the argument `types`. Nothing is imported because of a name in the text.
+the argument `types`. A name in the text never causes an import.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read_signature_text(text: str, types: Mapping[str, Any] | None = None) -> di
     """Returns the fields of a signature text, inputs first. A field without a type has the type `str`.
 
     Args:
-        text: Inputs, `->`, and outputs. Names are separated by commas, and a type may follow a name after a colon.
+        text: The inputs, `->`, and the outputs. Commas separate the fields. A colon and a type may follow a name.
         types: Types by name, in addition to the standard set (`str`, `list`, `Literal`, `datetime`, `Tool` and so
             on). A name may contain dots.
 
@@ -86,10 +86,10 @@ def _parse_parameters(side: str) -> list[ast.arg]:
 
 
 class _TypeReader:
-    """Converts the syntax tree of a type to the type.
+    """Reader of types in a signature text. Its method `read` converts the syntax tree of a type to the type.
 
     Args:
-        types: Types by name, besides the standard set.
+        types: Types by name, in addition to the standard set.
     """
 
     def __init__(self, types: Mapping[str, Any]) -> None:
@@ -141,7 +141,7 @@ class _TypeReader:
             raise _error(f"{_show(node)} is not a type ({error})", "Use a type that accepts [].") from None
 
     def _read_argument(self, node: ast.expr, base: Any) -> Any:
-        """Returns an argument of a type: a type, `...` in a tuple, or a text for types such as `Code`."""
+        """Returns an argument in the brackets of a type: a type, `...` for a tuple, or a text for `Code`."""
         if isinstance(node, ast.Constant):
             if node.value is ... and base in (tuple, typing.Tuple):  # noqa: UP006 - the name Tuple is in the set
                 return ...

@@ -1,4 +1,4 @@
-"""`StreamedText`: text of a reply from its stream events, as `Msg.text` of the complete reply will have it."""
+"""`StreamedText`: reads the text of a reply from its stream events. The result equals `Msg.text` of the reply."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from agentkit.replies.events import StreamEvent, TextDelta, TextEnd, TextStart
 
 __all__ = ["StreamedText"]
 
-_MAX_PREFIX_SPACE: Final = 200  # maximum number of blanks and colons around a name that is held back
+_MAX_PREFIX_SPACE: Final = 200  # maximum number of spaces and colons after a name in text that is held back
 
 
 class StreamedText:
     """Text of a reply that is still arriving.
 
-    Text blocks are in order and joined by line breaks, even if their pieces alternate. The prefix `NAME:` with the
-    viewer's name is omitted, so the first characters are held back until they differ from this prefix. White space
-    at the start of the reply is omitted too.
+    The text blocks are in the order of the reply and joined by line breaks, even if pieces of several blocks
+    arrive alternately. The prefix `NAME:` with the viewer's name is omitted, so the first characters are held back
+    until they differ from this prefix. White space at the start of the reply is omitted too.
 
     Args:
         viewer: Name of the agent for which the model replies. None if there is no viewer.
@@ -28,16 +28,16 @@ class StreamedText:
     def __init__(self, viewer: str | None = None) -> None:
         self._viewer = viewer or ""
         self._spellings = (self._viewer, safe_name(self._viewer, "history")) if self._viewer.strip() else ()
-        self._head = ""  # start of the text that may be the prefix
+        self._head = ""  # start of the text, held back because it may be the prefix
         self._has_head = bool(self._spellings)
         self._has_text = False
         self._is_new_block = False
         self._current: int | None = None  # index of the block whose text is read
-        self._waiting: dict[int, list[str]] = {}  # text of later blocks
+        self._waiting: dict[int, list[str]] = {}  # texts of later blocks, by the index of the block
         self._ended: set[int] = set()
 
     def read(self, event: StreamEvent) -> str:
-        """Returns the text that is known after an event. Empty for most events."""
+        """Reads an event. Returns the text that the event adds, without text that is still held back."""
         if isinstance(event, TextDelta):
             if event.index == self._current:
                 return self._add(event.text)
@@ -51,7 +51,7 @@ class StreamedText:
         return ""
 
     def _open_next(self) -> str:
-        """Returns the text of the next blocks, up to a block that has not ended."""
+        """Returns the text that arrived for the next blocks, up to the first block that has not ended."""
         texts: list[str] = []
         while self._waiting:
             self._current = min(self._waiting)
@@ -74,7 +74,7 @@ class StreamedText:
         return self._strip_prefix(text) if self._has_head else text
 
     def _strip_prefix(self, text: str) -> str:
-        """Holds the text back while it may be the prefix. Then returns the text without the prefix."""
+        """Returns an empty text while the text may be the prefix, and then all text without the prefix."""
         self._head += text
         if any(map(self._can_be_prefix, self._spellings)):
             return ""

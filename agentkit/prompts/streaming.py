@@ -1,7 +1,7 @@
 """`stream`: sends a typed prompt to a model, and yields the outputs as they arrive.
 
-The events of the model have the complete reply. Events of fields are among them: each one directly follows the
-event whose text caused it.
+The events of the model contain the complete reply. Between them are events of fields. An event of a field directly
+follows the model's event whose text caused the event.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ def stream(
 ) -> PromptStream[T]:
     r"""Returns a stream of the events of a typed prompt, for `async with`. See `PromptStream`.
 
-    There are no retries. If the reply lacks the structure of the adapter, and the stream has yielded no event of a
-    field, the model is called once more with the fallback adapter. The events of the second reply then follow
-    those of the first reply, and begin with a MessageStart.
+    There are no retries. If the reply is not in the format of the adapter, the model is called once more with the
+    fallback adapter. This happens only if the stream has yielded no event of a field. The events of the second
+    reply then follow the events of the first reply, and begin with a MessageStart.
 
     Args:
         model: Model to call.
         request: Bound request: a signature that was called with values.
         adapter: Adapter that writes the messages. The default is `ChatAdapter(fallback=JSONAdapter())`.
         examples: Examples of the task.
-        history: Messages, earlier turns and feedback before the request.
+        history: Messages, earlier turns and feedback that precede the request.
         tools: Tools that the model may call. Tool calls are part of the result.
-        mode: Answer mode of the adapter. None means its default mode.
-        max_tokens: Maximum tokens of the reply. None means the `max_tokens` of the model.
+        mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
+        max_tokens: Maximum number of tokens of the reply. None means the `max_tokens` of the model.
         **parameters: Parameters under the provider's own names, such as `temperature=0`.
 
     Raises:
@@ -95,11 +95,11 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
                 ...
         prediction = events.prediction
 
-    `async with` opens the stream, and closes the connection at the end of the block, also if the block is left
+    `async with` opens the stream, and closes the connection at the end of the block, even if the block is left
     early.
 
-    Iteration raises NoAnswerError after the last event, if the reply has no value, and a ModelError, if the call
-    fails. After an error, `message` has the content that arrived.
+    If the reply has no value, iteration raises a NoAnswerError after the last event. If the model call fails,
+    iteration raises a ModelError. After an error, the attribute `message` has the content that arrived.
     """
 
     def __init__(self, call: PromptCall) -> None:
@@ -109,7 +109,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         self._parser: FieldStreamParser | None = None
         self._text = StreamedText()
         self._events: deque[PromptEvent] = deque()
-        self._last_events: list[PromptEvent] = []  # MessageEnd and later events, which follow the last field event
+        self._last_events: list[PromptEvent] = []  # MessageEnd and later events, sent after the events of fields
         self._has_fields = False  # True after the first event of a field
         self._needs_fallback = False  # True if the next read calls the model with the fallback adapter
         self._has_ended = False
@@ -144,7 +144,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
 
         Raises:
             NoAnswerError: The reply has no value.
-            ModelError: The call fails.
+            ModelError: The model call fails.
         """
         async for _ in self:
             pass
@@ -152,7 +152,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
 
     @property
     def prediction(self) -> Prediction[T]:
-        """Prediction, with the value, the reply and all attempts.
+        """Prediction with the value, the reply and all attempts.
 
         Raises:
             InputError: The reply has not been read to its end, or has no value.
@@ -167,7 +167,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         """Reply with all content that arrived. After a fallback, this is the second reply.
 
         Raises:
-            InputError: The stream was not opened, or the reply has not ended and the stream is still open.
+            InputError: The stream was not opened, or is still open before the end of the reply.
         """
         if self._stream is None:
             raise _not_open()
@@ -182,7 +182,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
             await self._stream.aclose()
 
     async def _open(self) -> None:
-        """Calls the model. An error that is not a ModelError ends the stream at once."""
+        """Calls the model. An error other than a ModelError ends the iteration at once."""
         call = self._call
         self._has_ended = True
         self._msgs = call.format()
@@ -193,7 +193,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         self._has_ended = False
 
     async def _read(self) -> None:
-        """Reads one event of the model, and adds the events of fields that its text causes."""
+        """Reads one event of the model, and adds the events of fields that the text of the event causes."""
         if self._stream is None or self._parser is None:
             raise _not_open()
         try:
@@ -238,7 +238,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
             self._handle(failure)
 
     def _handle(self, error: ParseError) -> None:
-        """Prepares the call with the fallback adapter, or ends the stream with an error."""
+        """Prepares a model call with the fallback adapter, or ends the stream with an error."""
         fallback = self._call.adapter.fallback
         if fallback is not None and error.failure == "no_structure" and not self._has_fields:
             self._release_last_events()

@@ -1,4 +1,4 @@
-"""`as_template_value`: converts a variable of a template to JSON values, so that templates reach no object."""
+"""`as_template_value`: converts variables to JSON values, so that templates have no access to Python objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_DEPTH: Final = 100
 
 
 def as_template_value(value: object, place: str) -> Any:
-    """Returns a value with JSON values, dicts and lists only. The result shares no list or dict with the value.
+    """Converts a value to JSON values, dicts and lists. The result shares no list or dict with the value.
 
     Models and dataclasses become a `TemplateRecord`, and a set becomes a sorted list. Any other object is
     converted as pydantic writes it in JSON: an enum becomes its value, and a date becomes its ISO text.
@@ -30,8 +30,8 @@ def as_template_value(value: object, place: str) -> Any:
         place: Place of the value in errors.
 
     Raises:
-        OptionError: The value has a part that pydantic cannot convert, such as a function, or is nested more than
-            100 levels deep.
+        OptionError: The value contains a part that pydantic cannot convert, such as a function. Or the value is
+            nested more than 100 levels deep.
     """
     return _convert(value, place, 0)
 
@@ -73,7 +73,7 @@ def _convert_leaf(value: object, place: str) -> Any:
 
 
 def _convert_model(model: BaseModel, place: str, depth: int) -> Any:
-    """Converts a model. A field whose serializer changes the value has the serialized value."""
+    """Converts a pydantic model. If a serializer changes the value of a field, the changed value is used."""
     try:
         dumped = dump_model(model)
         non_defaults = dump_model(model, exclude_defaults=True)

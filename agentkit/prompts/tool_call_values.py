@@ -15,12 +15,12 @@ __all__ = ["read_tool_calls"]
 
 
 def read_tool_calls(name: str, value: object, *, keep_ids: bool = False) -> list[ToolUseBlock]:
-    """Reads tool calls: a list, one call, or an object with the key `tool_calls`.
+    """Reads tool calls from a list of calls, from one call, or from an object with the key `tool_calls`.
 
     Args:
         name: Name of the field, for errors and new ids.
-        value: JSON value, or its text, which may be damaged.
-        keep_ids: True to keep the key `id` of a call. Each other call gets a new id.
+        value: JSON value, or JSON text, which may be damaged.
+        keep_ids: True to keep the `id` of each call that has one. All other calls get new ids.
 
     Raises:
         ParseError: An entry is not a tool call.
@@ -36,7 +36,7 @@ def read_tool_calls(name: str, value: object, *, keep_ids: bool = False) -> list
         arguments = call.get("args", call.get("arguments", {}))
         arguments = read_json(arguments) if isinstance(arguments, str) else arguments
         if not tool or not isinstance(arguments, dict):
-            reason = f"expected a tool call with `name` and `args`, got {shorten_repr(entry, 60)}"
+            reason = f"expected a tool call with the keys `name` and `args`, got {shorten_repr(entry, 60)}"
             raise ParseError(reason, place=f"{name}[{index}]", text=value if isinstance(value, str) else "")
         values = cast("dict[str, Any]", arguments)
         id = as_text(stored.get("id")) if keep_ids else ""

@@ -34,7 +34,7 @@ class TwoStepAdapter(Adapter):
     """Adapter for models that reason well, but do not follow a format well.
 
     The first model receives a prompt without a format, and replies in free text. A second model then extracts the
-    outputs from this text, with `ChatAdapter`. `ask` makes both calls.
+    outputs from this text. `ChatAdapter` writes the prompt for the second model. `ask` makes both model calls.
 
     Attributes:
         model: Model that extracts the outputs.
@@ -44,7 +44,7 @@ class TwoStepAdapter(Adapter):
         MissingExtraError: The package json-repair of the extra `prompts` is not installed.
     """
 
-    model: ChatModel = field(kw_only=True)  # for the order of the attributes only
+    model: ChatModel = field(kw_only=True)  # keyword-only, because attributes with defaults precede this one
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class TwoStepAdapter(Adapter):
         native_reasoning: bool = False,
         observe: Observer | None = None,
     ) -> None:
-        """Stores the model for the second call. See `Adapter` for the other options."""
+        """Stores the model for the second model call. See `Adapter` for the other options."""
         for name, value in (
             ("model", model),
             ("native_tools", native_tools),
@@ -73,7 +73,7 @@ class TwoStepAdapter(Adapter):
     # -- first call --------------------------------------------------------------------------------------------
 
     def format_field_description(self, signature: _AnySignature) -> str:
-        """Returns the role of the model, and the lists of the inputs and outputs."""
+        """Returns a sentence about the role of the model, and the lists of the inputs and outputs."""
         inputs, outputs = field_list(signature.input_fields), field_list(signature.output_fields)
         return (
             "You are a helpful assistant that can solve tasks based on user input.\n"
@@ -82,7 +82,7 @@ class TwoStepAdapter(Adapter):
         )
 
     def format_field_structure(self, signature: _AnySignature) -> str:
-        """Returns the request to write the outputs in detail."""
+        """Returns the sentence that asks the model to write the outputs in detail."""
         return "You should lay out your outputs in detail so that your answer can be understood by another agent"
 
     def format_task_description(self, signature: _AnySignature) -> str:
@@ -90,7 +90,7 @@ class TwoStepAdapter(Adapter):
         return f"Specific instructions: {signature.instructions}"
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
-        """Returns the name of one input, and its `str()`. Media and tools are written as in `ChatAdapter`."""
+        """Returns the name of a field and `str(value)`. Media and tools are written as in `ChatAdapter`."""
         return [f"{field.name}: ", *([str(value)] if _is_plain(value) else write_content(field, value))]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
@@ -116,13 +116,13 @@ class TwoStepAdapter(Adapter):
     async def extract(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Asks the second model for the outputs in a reply of the first model.
 
-        With `native_tools`, the tool calls of the reply are an output, and a reply without text needs no second
-        call.
+        With `native_tools`, the tool calls of the reply are an output. A reply that has tool calls but no text
+        then needs no second model call.
 
         Raises:
-            ParseError: The second model found no valid outputs, or a reply ended early. `message` and `text` are
-                the reply of the first model.
-            ModelError: The second call fails.
+            ParseError: The second model found no valid outputs, or one of the replies ended early. The attributes
+                `message` and `text` contain the reply of the first model.
+            ModelError: The second model call fails.
             OptionError: `reply` is neither a message nor a text.
         """
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
@@ -167,7 +167,7 @@ class TwoStepAdapter(Adapter):
 
 
 def _create_extraction(signature: _AnySignature) -> _AnySignature:
-    """Returns the signature of the second call: a text as the input, and all outputs of another signature."""
+    """Returns the signature for the second model call: a text as the input, and the outputs of `signature`."""
     names = ", ".join(f"`{name}`" for name in signature.output_fields)
     for name in signature.input_fields:
         signature = signature.delete(name)
@@ -183,7 +183,7 @@ _INSTRUCTIONS: Final = (
     "            Your job is to extract the fields from the text verbatim. "
     "Extract precisely the appropriate value (content) for each field."
 )
-"""Instructions of the second call, with the spaces of DSPy 3.4.1."""
+"""Instructions of the second model call, with the same spaces as in DSPy 3.4.1."""
 
 
 def _is_plain(value: object) -> bool:

@@ -29,24 +29,24 @@ def parse_value(value: object, annotation: Any, *, is_json: bool = False, place:
 
 
 def parse_value(value: object, annotation: Any, *, is_json: bool = False, place: str = "reply") -> Any:
-    """Reads a value of a type. pydantic validates the value with all constraints of the type.
+    """Converts a text or a JSON value to a type. pydantic validates the value with all constraints of the type.
 
-    - Unless the type is a text, the value may be JSON, damaged JSON, JSON between other words, or a Python
-      literal. Any other text is validated itself.
-    - An enum is read by its values, then by the names of its members.
-    - A `Literal` may be in quotes, and inside `Literal[…]` or `str[…]`.
-    - Escapes of `write_value` are removed (see `value_escapes`).
+    - If the type is not a text type, the text may contain JSON, damaged JSON, JSON between other words, or a
+      Python literal. pydantic validates any other text directly.
+    - A member of an enum is found by its value, then by its name.
+    - A member of a `Literal` may be in quotes, in `Literal[…]` or in `str[…]`.
+    - Escapes that `write_value` adds are removed (see `value_escapes`).
 
     Args:
         value: Text of a reply, or a JSON value.
         annotation: Type of the result.
-        is_json: True if a string is the value of a JSON string. Then it has no escapes, and it stays a text if the
-            type accepts texts. False if a string is a text that contains the value.
+        is_json: True if `value` is a JSON value. A string is then a JSON string without escapes, and stays a text
+            if the type accepts texts. False if a string is a text from which the value is parsed.
         place: Name of the field, for errors.
 
     Raises:
-        ParseError: The value does not fit the type. The failure is `wrong_value`, the place is the path of the
-            invalid part, and the text is empty for a JSON value.
+        ParseError: The value does not fit the type. The attribute `failure` is `wrong_value`, `place` is the path
+            of the invalid part, and `text` is empty if `value` is not a string.
         OptionError: pydantic does not support the type.
         MissingExtraError: The text is damaged JSON, and json-repair is not installed.
 
@@ -113,7 +113,7 @@ def _read_literal(value: object, value_type: ValueType, is_json: bool) -> Any:
 
 
 def _find_wrapped(text: str, value_type: ValueType) -> Sequence[Any]:
-    """Returns the members of a `Literal` that may be in quotes, and inside `Literal[…]` or `str[…]`."""
+    """Returns the members of a `Literal` that match a text, which may be in quotes, `Literal[…]` or `str[…]`."""
     wrapped = _WRAPPED.fullmatch(text)
     text = wrapped[1] if wrapped else text
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
@@ -145,13 +145,13 @@ def _validate_first(members: Sequence[Any], value_type: ValueType) -> Any:
 
 
 def _find_written(text: str, value_type: ValueType, is_text: bool) -> Sequence[Any]:
-    """Returns the members that are written as `text`. Texts are first if `is_text`, and last otherwise."""
-    orders = value_type.members_by_text.get(text[:])  # a member of an enum does not have the hash of its text
+    """Returns the members that are written as `text`. String members are first if `is_text`, else last."""
+    orders = value_type.members_by_text.get(text[:])  # `[:]` converts an enum member, which has another hash
     return orders[is_text] if orders else ()
 
 
 def _find_equal(value: object, value_type: ValueType) -> Sequence[Any]:
-    """Returns the members that equal a JSON value. Members of the same type are first."""
+    """Returns the members that equal a JSON value. Members with a JSON value of the same type are first."""
     matches = [match for match in value_type.json_members if value in match]
     return [match[1] for match in sorted(matches, key=lambda match: type(match[0]) is not type(value))]
 
@@ -164,7 +164,7 @@ def _list_options(value_type: ValueType) -> str:
 
 
 def _read_other(value: object, value_type: ValueType, is_json: bool) -> Any:
-    """Reads a value as JSON. If the JSON value does not fit the type, the text itself is validated."""
+    """Reads a text as JSON. If the JSON value does not fit the type, pydantic validates the text directly."""
     if not isinstance(value, str):
         return value_type.validate(value)
     if is_json:

@@ -1,4 +1,4 @@
-"""`write_value`: the text of a value in a prompt, which `parse_value` reads back."""
+"""`write_value`: writes a value as a text for a prompt. `parse_value` reads the value back from the text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["write_value"]
 
 
 def write_value(value: object, annotation: Any) -> str:
-    r"""Writes a value as DSPy 3.4.1 does, except for the rows of the table in `value_escapes`.
+    r"""Writes a value as DSPy 3.4.1 does, except for the cases in the table of the module `value_escapes`.
 
-    - A list in a field of the type `str` becomes `N/A` (empty), `«item»`, or lines such as `[1] «item»`.
+    - A list in a field of the type `str` becomes `N/A` (no items), `«item»` (one item), or lines such as
+      `[1] «item»`.
     - Objects and arrays become JSON on one line, with non-ASCII characters unchanged.
     - Any other value becomes its `str()`, such as `True`, `0.9` or `None`.
 
@@ -28,8 +29,8 @@ def write_value(value: object, annotation: Any) -> str:
 
     Raises:
         OptionError: The value cannot be written as a text, or pydantic does not support the type.
-        MissingExtraError: json-repair is not installed, and the value is a text with brackets whose type is not a
-            text.
+        MissingExtraError: json-repair is not installed. It is needed for a text with brackets if the type is not a
+            text type.
 
     Example:
         >>> write_value(["a", "b"], str)
@@ -43,7 +44,7 @@ def write_value(value: object, annotation: Any) -> str:
     except (ValueError, TypeError, RecursionError) as error:
         if isinstance(error, OptionError):
             raise
-        reason = f"{type(value).__name__} cannot be written as a text ({error})"
+        reason = f"a value of type {type(value).__name__} cannot be written as a text ({error})"
         raise OptionError("value", reason, "Pass a value that JSON can represent.") from None
 
 
@@ -91,7 +92,7 @@ def _quote_item(item: str) -> str:
 
 
 def _find_readable(value: object, json_value: Any, value_type: ValueType) -> str:
-    """Returns the first text that `parse_value` reads as the value. If there is none, returns DSPy's text."""
+    """Returns the first text that `parse_value` reads as the value. If there is none, returns the text of DSPy."""
     for text in _list_candidates(value, json_value, value_type):
         if text == text.strip() and _reads_back(text, value, json_value, value_type):
             return text
@@ -117,4 +118,5 @@ def _reads_back(text: str, value: object, json_value: Any, value_type: ValueType
         return False
     if value_type.members or parsed == value:
         return bool(parsed == value)
-    return _dump(as_json_value(parsed)) == _dump(json_value)  # for NaN, and classes without equality
+    # NaN, and objects of a class without `__eq__`, do not equal their copies.
+    return _dump(as_json_value(parsed)) == _dump(json_value)

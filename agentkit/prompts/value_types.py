@@ -1,4 +1,4 @@
-"""`ValueType`: how the values of a type are written in prompts and read from replies."""
+"""`ValueType`: a type with the rules for writing its values in prompts and reading them from replies."""
 
 from __future__ import annotations
 
@@ -47,17 +47,20 @@ class ValueType:
 
     @cached_property
     def has_constraints(self) -> bool:
-        """True if pydantic must validate even a text of this type."""
+        """True for any type except `str`. pydantic must then validate a value even if it is a text."""
         return self.annotation is not str
 
     @cached_property
     def json_members(self) -> tuple[tuple[Any, Any], ...]:
-        """Pairs of the JSON value of each member and the member."""
+        """Pairs `(JSON value, member)`, one for each member of the enum or `Literal`."""
         return tuple((as_json_value(member), member) for member in self.members)
 
     @cached_property
     def members_by_text(self) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
-        """Members by the text of their JSON value, in two orders: members that are texts are last, or first."""
+        """Members by the text of their JSON value, in two orders.
+
+        Members whose JSON value is a string are last in the first order, and first in the second order.
+        """
         pairs: dict[str, list[tuple[Any, Any]]] = {}
         for pair in self.json_members:
             pairs.setdefault(str(pair[0]), []).append(pair)
@@ -86,7 +89,7 @@ class ValueType:
         return self.adapter.validator.validate_python
 
     def validate(self, value: object) -> Any:
-        """Validates a Python or JSON value. The fields of models may have their names or their aliases.
+        """Validates a Python or JSON value. Keys for the fields of models may be names or aliases.
 
         Raises:
             ValidationError: The value does not fit the type.
@@ -94,13 +97,17 @@ class ValueType:
         return self._validate(value, by_alias=True, by_name=True)
 
     def is_special(self, text: str) -> bool:
-        """Returns True if a text of this type would be read as another value, unless it is escaped."""
+        """Returns True if a parser would read a text of this type as another value, unless the text is escaped."""
         if self.category == "text":
             return self.base is Reasoning and [*as_object(read_strict_json(text))] == ["content"]
         return text == "None" or (self.category == "mixed_text" and self.find_value(text) is not None)
 
     def find_value(self, text: str) -> Any:
-        """Returns the value of a `mixed_text` type that a text contains as strict JSON. None if it is a text."""
+        """Returns the value of a text that is strict JSON, or `True` or `False`, for a `mixed_text` type.
+
+        Returns None for any other text. Also returns None if the value is a string or null, or does not fit the
+        type.
+        """
         constants: dict[str, object] = {"True": True, "False": False}
         value = constants.get(text, read_strict_json(text) if text == text.strip() else None)
         if value is None or isinstance(value, str):
@@ -119,7 +126,7 @@ def _has_same_json(parsed: object, value: object) -> bool:
 
 
 def as_json_value(value: object) -> Any:
-    """Converts a value to JSON values, as prompts show it. NaN and infinity stay numbers.
+    """Converts a value to the JSON values that prompts show. NaN and infinity stay numbers.
 
     Parts that JSON cannot represent are converted with `str()`. If a part cannot be converted, the complete value
     is converted with `str()`.
@@ -135,7 +142,7 @@ def as_json_value(value: object) -> Any:
 
 _MAX_CACHED: Final = 1_024
 _cached: dict[int, ValueType] = {}
-"""The last types by `id()`. `int | str` and `str | int` are equal types, but pydantic reads them differently."""
+"""Cached types by `id()`, because the equal types `int | str` and `str | int` are read differently by pydantic."""
 
 
 def get_value_type(annotation: Any) -> ValueType:

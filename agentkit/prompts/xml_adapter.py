@@ -1,40 +1,42 @@
-r"""`XMLAdapter`: writes each field between its tags, in the texts of DSPy 3.4.1.
+r"""`XMLAdapter`: writes each field between its tags, with the texts of DSPy 3.4.1.
 
 The section of a field is a line `<name>`, the value, and a line `</name>`. An output that is a list, a dict, a
 TypedDict or a pydantic model is written as nested tags on one line: `<stops><item>Oslo</item></stops>`.
 
-Each row of the table makes two values different that DSPy writes or reads as the same value, or keeps a value from
-changing another field. All other values are written as DSPy writes them. The rows 1 to 9 and 11 of the table in
-`value_escapes` apply to values between tags too.
+The table lists the differences from DSPy. A row separates values that DSPy writes or reads as the same value, or
+keeps a value from changing another field. All other values are written as DSPy writes them. The rows 1 to 9 and 11
+of the table in `value_escapes` apply to values between tags too.
 
-1. Reference, tag of its own field, CDATA section or comment in an input, or in an output that is neither `str` nor
-   nested. If the text would be read as another text, `&` and `<` become `&amp;` and `&lt;` everywhere in the text.
-   DSPy escapes only outputs of the type `str` and nested outputs, and always.
+1. Reference such as `&lt;`, tag of the field itself, CDATA section or comment. The row is for inputs, and for
+   outputs that are neither `str` nor nested. If a parser would read another text, `&` and `<` become `&amp;` and
+   `&lt;` everywhere in the text. DSPy escapes only outputs of the type `str` and nested outputs, and always
+   escapes them.
    Input `x`: "R&amp;D" becomes `R&amp;amp;D`, and "a</x>b" becomes `a&lt;/x>b`. "<b>R&D</b>" is unchanged.
-2. Tag in a value that is no text, such as an input of the type `Any`. The value is escaped as in row 1. JSON with
-   tags in its strings is unchanged.
+2. Tag in a value of a type that is not a text type, such as an input of the type `Any`. The value is escaped as in
+   row 1. JSON with tags in its strings is unchanged.
    `Any`: "<b>a</b>" becomes `&lt;b>a&lt;/b>`. DSPy reads {"b": "a"}.
-3. Empty output of a type with None. The section contains an empty CDATA section.
+3. Empty text as an output whose type allows None. The section contains an empty CDATA section.
    `str | None`: "" becomes `<![CDATA[]]>`, and None becomes `None`. DSPy reads an empty section as None.
-4. Nested value that its tags do not represent. The section contains JSON, which DSPy reads too. Examples are outer
-   white space, an empty text or list beside None, and a text such as "5" beside numbers.
+4. Nested value that tags cannot represent. The section contains JSON, which DSPy reads too. Examples are outer
+   white space, an empty text or list if None is allowed, and a text such as "5" if numbers are allowed.
    `list[str]`: [" a"] becomes `[" a"]`. DSPy writes `<item> a</item>`, and reads "a".
-5. None in place of a nested value. The text `None` is read as None.
+5. None as the value of a nested type. The text `None` is read as None.
    `list[str] | None`: DSPy writes `None`, and reads ["None"].
-6. Number, boolean, None or list in a part of the type `Any` or of a union. The tags are read as these values.
+6. Number, boolean, None or list in a part whose type is `Any` or a union. The tags are read as these values.
    `dict[str, Any]`: `<a>1</a><b /><c><item>x</item></c>` is read as {"a": 1, "b": None, "c": ["x"]}. DSPy reads
    {"a": "1", "b": "", "c": {"item": "x"}}.
-7. In a reply: tag without its opening or closing tag, and `&` without a known reference. They are text, and DSPy
-   refuses the reply.
+7. In a reply: opening tag without a closing tag, closing tag without an opening tag, and `&` that begins no known
+   reference. They are read as text. DSPy refuses the reply.
    `<x>if a < b && c</x>` is read as "if a < b && c".
 8. Carriage return, other line breaks and control characters. They are unchanged. DSPy reads a line feed instead of
    a carriage return, and refuses control characters.
 9. Repeated section of an output that is a text. The first section counts. DSPy returns the list of all texts as
    one text.
-10. Text with tags. The text after the first tag is unchanged, without the outer white space of the section. DSPy
-   changes quotes, spaces and `>`, and keeps the outer white space.
+10. Text with tags. From the first tag on, the text is read unchanged, without the outer white space of the
+   section. DSPy changes quotes, spaces and `>`, and keeps the outer white space.
    `<x> <b a='c'>d</b> </x>` is read as "<b a='c'>d</b>". DSPy reads ` <b a="c">d</b> `.
-11. Union. The names of the tags select the member of the union, and a text is a text if the union contains `str`.
+11. Union. The names of the tags select the member of the union. A section without tags is a text if the union
+   contains `str`.
    `list[str] | str`: `hi` is read as "hi". DSPy reads ["hi"].
 
 A reply that declares a document type or an entity is refused, as in DSPy.
@@ -80,8 +82,8 @@ _JSON_STARTS: Final = ("[", "{")
 class XMLAdapter(ChatAdapter):
     """Adapter whose prompts and replies have each field between tags such as `<answer>` and `</answer>`.
 
-    The text outside the tags of the outputs is ignored. A value cannot contain the section of another field (see
-    the table in `xml_adapter`).
+    In a reply, the text outside the tags of the outputs is ignored. In a prompt, values are escaped, so that a
+    value cannot add the section of another field (see the table in `xml_adapter`).
 
     Raises:
         MissingExtraError: The package json-repair of the extra `prompts` is not installed.
@@ -102,7 +104,7 @@ class XMLAdapter(ChatAdapter):
         return [f"<{field.name}>\n", *content, f"\n</{field.name}>"]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns the reminder of the tags of the outputs."""
+        """Returns the sentence that reminds the model of the tags of the outputs."""
         fields = signature.output_fields.values()
         if not fields:
             return ""
@@ -123,9 +125,9 @@ class XMLAdapter(ChatAdapter):
         )
 
     def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:
-        """Returns a parser that reports texts between the tags of a streamed reply as they arrive.
+        """Returns a parser that reports the texts between the tags of a streamed reply as they arrive.
 
-        If a subclass has its own `parse_text`, all events come after the last text.
+        If a subclass overrides `parse_text`, the parser reports all fields at the end of the reply.
         """
         from agentkit.prompts.xml_stream_parser import XMLStreamParser
 
@@ -137,7 +139,8 @@ class XMLAdapter(ChatAdapter):
         """Returns the outputs in the sections of a reply. Other elements are ignored.
 
         Raises:
-            ParseError: The text lacks an output, a value is invalid, or the text declares a document type.
+            ParseError: The text lacks an output, a value is invalid, or the text declares a document type or an
+                entity.
         """
         elements = [*read_elements(text, signature.output_fields)]
         if has_declaration(text, elements):
@@ -152,7 +155,7 @@ class XMLAdapter(ChatAdapter):
 
 
 def write_section(name: str, text: str) -> str:
-    """Returns the section of a field: a text between the tags."""
+    """Returns the section of a field: a text between the tags of the field."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
@@ -178,7 +181,7 @@ def escape_section(name: str, text: str, *, is_text: bool = True) -> str:
     Args:
         name: Name of the field.
         text: Text of the section.
-        is_text: True if tags are part of the text. False if they are part of a nested value.
+        is_text: True if tags in the section belong to a text. False if they belong to a nested value.
     """
     return text if _reads_as_text(name, text, is_text) else escape_references(text)
 
@@ -186,7 +189,7 @@ def escape_section(name: str, text: str, *, is_text: bool = True) -> str:
 def _reads_as_text(name: str, text: str, is_text: bool) -> bool:
     if "<" not in text and "&" not in text:
         return True
-    # The text after the section closes each comment, CDATA section and tag that the text leaves open.
+    # The suffix `--> ]]> </NAME>` closes each comment, CDATA section and tag that the text leaves open.
     element = next(read_elements(f"{write_section(name, text)}--> ]]> </{name}>"), None)
     if element is None or element.source != f"\n{text}\n" or element.text != text.strip():
         return False
@@ -252,7 +255,7 @@ def _read_output(field: SignatureField, sections: Sequence[Element], partial: Ma
 
 
 def _is_json(section: Element) -> bool:
-    """Returns True if a section contains a text or JSON. False if it contains nested tags."""
+    """Returns True if a section contains JSON or a text without tags. Returns False if it contains nested tags."""
     return not section.children or section.text.startswith(_JSON_STARTS)
 
 
@@ -267,7 +270,7 @@ def _read_nested(field: SignatureField, annotation: Any, sections: Sequence[Elem
 
 
 def _list_candidates(annotation: Any, sections: Sequence[Element]) -> Iterator[Any]:
-    """Yields the values that sections may have: JSON values of nested tags, and the text of the section."""
+    """Yields the possible values of an output: values of the nested tags, and the text of the first section."""
     text = sections[0].text
     if len(sections) > 1 or not _is_json(sections[0]):
         yield from read_tags(sections, annotation)

@@ -1,8 +1,8 @@
-r"""`Element`: an XML element in the reply of a model, which need not be well-formed XML.
+r"""`Element`: an XML element in the reply of a model. The reply need not be well-formed XML.
 
-The reader expands no entities other than the five of XML, loads nothing, and needs linear time. An opening tag
-without a closing tag is text, and so is a closing tag without an opening tag. Comments and CDATA sections contain
-no tags. Line breaks and control characters are unchanged.
+The parser expands no entities other than the five of XML, loads no other files, and needs linear time. An opening
+tag without a closing tag is text, and so is a closing tag without an opening tag. Comments and CDATA sections
+contain no tags. Line breaks and control characters are unchanged.
 
 >>> [(element.name, element.text) for element in read_elements("So: <a>1 < 2</a><b>R&amp;D</b>")]
 [('a', '1 < 2'), ('b', 'R&D')]
@@ -42,9 +42,10 @@ _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"
 
 
 def _scan(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Yields the matches of a pattern with their ends. A comment or CDATA section ends after its closing text.
+    """Yields each match of a pattern with the index of its end.
 
-    An opening text without a closing text is no match.
+    A match that opens a comment or a CDATA section ends after the closing text. Without a closing text, it is no
+    match.
     """
     unclosed: set[str] = set()
     position = 0
@@ -61,10 +62,10 @@ def _scan(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], 
 
 
 def is_open_tag(text: str, start: int) -> bool:
-    """Returns True if more text may complete the `<` at `start` to a tag, a comment or a CDATA section."""
+    """Returns True if the `<` at `start` may become a tag, a comment or a CDATA section when more text follows."""
     if _OPEN_TAG.fullmatch(text, start):
         return True
-    suffix = text[start : start + 10]  # longer than any opening text
+    suffix = text[start : start + 10]  # 10 characters are more than any opening text has
     return any(opening.startswith(suffix) for opening in MARKUP_CLOSINGS)
 
 
@@ -72,12 +73,12 @@ def is_open_tag(text: str, start: int) -> bool:
 
 
 def escape_references(text: str) -> str:
-    """Replaces `&` and `<` by their references."""
+    """Replaces `&` and `<` with their references."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def decode_references(text: str) -> str:
-    """Replaces references by their characters and CDATA sections by their texts, and removes comments.
+    """Replaces references with their characters and CDATA sections with their texts, and removes comments.
 
     An unknown reference, such as `&nbsp;`, is text.
 
@@ -108,7 +109,7 @@ def _decode(match: re.Match[str], end: int) -> str:
 
 
 class _Tag(NamedTuple):
-    """A tag in a text. `kind` is `/` for a closing tag, `empty` for `<a />`, and the empty text otherwise."""
+    """Tag in a text. `kind` is `/` (closing tag), `empty` (such as `<a />`), or an empty text (opening tag)."""
 
     kind: str
     name: str
@@ -118,13 +119,13 @@ class _Tag(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Document:
-    """A text with its tags.
+    """Text with its tags.
 
     Attributes:
         text: The text.
         tags: Tags in the order of the text.
-        ends: For each opening tag, by index: the index of its closing tag.
-        closings: For each name: the indexes of all closing tags.
+        ends: Indexes of closing tags in `tags`, by the indexes of their opening tags.
+        closings: Indexes of all closing tags in `tags`, by the names of the tags.
     """
 
     text: str
@@ -152,9 +153,10 @@ class _Document:
         return cls(text, tags, ends, closings)
 
     def list_elements(self, first: int, last: int, names: Collection[str] = ()) -> Iterator[Element]:
-        """Yields the elements between two tags, but not the elements inside of them.
+        """Yields the outermost elements between two tags.
 
-        If a name in `names` has no balanced closing tag, its element ends at the next closing tag.
+        If an opening tag with a name in `names` has no balanced closing tag, its element ends at the next closing
+        tag of this name.
         """
         index = first
         while index < last:
@@ -178,12 +180,12 @@ class _Document:
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """An element: its opening tag, its closing tag, and the text between them.
+    """Element of a text: an opening tag, its closing tag, and the text between them.
 
     Attributes:
-        document: The complete text.
+        document: The complete text with its tags.
         first: Index of the opening tag.
-        last: Index of the closing tag. The same index for an empty tag such as `<a />`.
+        last: Index of the closing tag. For an empty tag such as `<a />`, the index of this tag.
     """
 
     document: _Document
@@ -192,7 +194,7 @@ class Element:
 
     @property
     def name(self) -> str:
-        """Name of the tag. The attribute `key` if the tag is `<entry key="…">`."""
+        """Name of the tag. For a tag `<entry key="…">`, the value of the attribute `key`."""
         tag = self.document.tags[self.first]
         if tag.name == "entry" and (match := _KEY.search(self.document.text, tag.start, tag.end)):
             return decode_references(match[1] if match[1] is not None else match[2])
@@ -216,15 +218,15 @@ class Element:
 
     @cached_property
     def children(self) -> tuple[Element, ...]:
-        """Elements between the tags."""
+        """Outermost elements between the tags."""
         return tuple(self.document.list_elements(self.first + 1, self.last))
 
     @cached_property
     def text(self) -> str:
         """Text between the tags, without outer white space.
 
-        References are decoded up to the first child. The text of the children and after them is markup, which
-        stays unchanged.
+        References before the first child element are decoded. From the first child element on, the text stays
+        unchanged.
         """
         if not self.children:
             return decode_references(self.source.strip())
@@ -235,7 +237,7 @@ class Element:
 
     @property
     def is_blank(self) -> bool:
-        """True if there is nothing but white space between the tags. A CDATA section is a text, even if empty."""
+        """True if there is only white space between the tags. Even an empty CDATA section counts as a text."""
         return not self.source.strip()
 
 

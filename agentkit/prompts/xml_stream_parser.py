@@ -1,18 +1,19 @@
 r"""`XMLStreamParser`: finds the tags of the outputs in the text of a streamed reply.
 
 Idea
-    Outputs that are texts are reported as they arrive. Nested values come last, because a repeated section can
-    change them. The reader stands outside of elements, inside of the element of an output, or inside of another
-    element, whose content is skipped. A `<` or `&` is held back until the text shows whether a tag or a reference
-    begins.
+    Outputs that are texts are reported as they arrive. The events of nested values come last, because a repeated
+    section can change such a value. The parser is outside of all elements, inside the element of an output, or
+    inside another element, whose content is skipped. A `<` or `&` is held back until the text after it shows
+    whether a tag or a reference begins.
 
-    Some texts get their meaning from what follows, such as a comment or a tag of the output's own name. At the
-    first such text the reader stops, and `finish` adds the events of the complete reply. If an element turns out
-    to have no closing tag, its text has been sent. The value in FieldEnd is then that of the section that counts.
+    The meaning of some texts depends on the text that follows. Examples are a comment inside an element, and a tag
+    with the name of the output that contains the tag. At the first such text, the parser stops, and `finish` adds
+    the remaining events from the complete reply. If an element turns out to have no closing tag, its text is
+    already in the events. FieldEnd then has the value of the section that `Adapter.parse` reads.
 
 Cost
-    Each character is read once. A text that is held back is joined when a character that can end a tag arrives,
-    and has at most 1,000 characters.
+    Each character is read once. The pieces of a held-back text are joined when a character that can end a tag
+    arrives. A held-back text has at most 1,000 characters.
 
 Example:
     >>> from agentkit.prompts import Signature, XMLAdapter
@@ -61,19 +62,19 @@ _KEYED: Final = "entry"
 class XMLStreamParser(FieldStreamParser):
     """Parser of replies with each output between its tags, as `XMLAdapter` requests them.
 
-    The deltas of a text are the text between its tags, without outer white space, and with decoded references. The
-    events of outputs that are no texts come last.
+    If an output is a text, its deltas contain the text between the tags, without outer white space and with
+    decoded references. The events of all other outputs come last.
     """
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
-        self._held: list[str] = []  # text from a `<` or `&` on whose meaning is not yet known
+        self._held: list[str] = []  # held-back text that begins with a `<` or `&` of unknown meaning
         self._held_length = 0
-        self._element = ""  # name of the element of an output, or of the element that is skipped
+        self._element = ""  # name of the current element, which is that of an output or is skipped
         self._closing = ""  # closing text of the comment or CDATA section that is skipped
         self._is_output = False  # True inside of the element of an output
         self._has_tags = False  # True after a tag inside of the element of an output
-        self._names: set[str] = set()  # names of the outputs whose element began
+        self._names: set[str] = set()  # names of the elements that have begun
         self._has_stopped = False
 
     def read(self, text: str) -> None:
@@ -93,7 +94,7 @@ class XMLStreamParser(FieldStreamParser):
             index = self._read_part(text, index)
 
     def read_end(self) -> None:
-        """Closes an element without a closing tag. `finish` adds its remaining events."""
+        """Closes the field of an element without a closing tag. `finish` adds its remaining events."""
         self._stop()
 
     def write(self, field: SignatureField, value: Any) -> str:
@@ -112,7 +113,10 @@ class XMLStreamParser(FieldStreamParser):
         self.leave_field()
 
     def _read_part(self, text: str, index: int) -> int:
-        """Reads up to the next `<` or `&`, or the tag or reference at `index`. Returns the index after it."""
+        """Reads the text up to the next `<` or `&`, or a tag or reference that begins at `index`.
+
+        Returns the index after the part that was read.
+        """
         if self._closing:
             return self._skip_comment(text, index)
         match = _SPECIAL.search(text, index)
@@ -150,7 +154,8 @@ class XMLStreamParser(FieldStreamParser):
         if match is None:
             self.add_trimmed("&")
             return index + 1
-        if self._has_tags:  # the reference is decoded only if none of the tags has a closing tag
+        # `Adapter.parse` decodes a reference after a tag only if none of the tags before it has a closing tag.
+        if self._has_tags:
             self._stop()
         else:
             self.add_visible(decode_references(match[0]))
@@ -205,7 +210,7 @@ class XMLStreamParser(FieldStreamParser):
             self.start_field(name)
 
     def _end_element(self, *, is_closing: bool) -> None:
-        if not is_closing:  # a tag of the own name: its closing tag may end the inner or the outer element
+        if not is_closing:  # a nested tag with the same name: the next closing tag may end either element
             self._stop()
             return
         if self._is_output:

@@ -1,7 +1,7 @@
 """Nested tags of JSON values: `write_tags` writes, `read_tags` reads, and `describe_tags` describes them.
 
-The tags are those of DSPy 3.4.1: `<item>` for each item of a list, a tag for each key of an object, and
-`<entry key="…">` for a key that is no name of a tag.
+The tags are those of DSPy 3.4.1. Each item of a list has the tag `<item>`, and each key of an object has a tag of
+its own. A key that cannot be the name of a tag has the tag `<entry key="…">`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def has_tags(annotation: Any) -> bool:
     """Returns True if the values of a type are written as nested tags.
 
     These types are lists, dicts, TypedDicts, pydantic models, and unions of one of them and None. Values of types
-    of this package, such as `list[Citation]`, are JSON.
+    that agentkit defines, such as `list[Citation]`, are written as JSON.
     """
     options = [option for option in get_args(annotation) if option is not NoneType]
     if len(options) == 1 and get_origin(annotation) in (Union, UnionType):
@@ -44,7 +44,7 @@ def has_tags(annotation: Any) -> bool:
 
 
 def is_text_field(field: SignatureField) -> bool:
-    """Returns True if the value of a field is text, so that tags in its section are part of the text."""
+    """Returns True if a field is written as plain text, so that tags in its section are part of the text."""
     return get_value_type(field.type).category not in ("mixed_text", "other")
 
 
@@ -53,13 +53,13 @@ def is_text_field(field: SignatureField) -> bool:
 
 @dataclass(frozen=True)
 class _Schema:
-    """JSON schema of a type or of a part of it, with the definitions that it refers to."""
+    """JSON schema of a type or of a part of a type, with the definitions that the schema refers to."""
 
     schema: Mapping[str, Any]
     definitions: Mapping[str, Any]
 
     def part(self, schema: object) -> _Schema:
-        """Returns the schema of a part. References are resolved."""
+        """Returns the schema of a part of the type. A reference is replaced with its definition."""
         found = as_object(schema)
         return _Schema(self.definitions.get(_get_reference(found), found), self.definitions)
 
@@ -70,7 +70,7 @@ class _Schema:
 
     @property
     def type(self) -> object:
-        """Name of the JSON type. None if there is none."""
+        """Name of the JSON type. None if the schema names no type."""
         return self.schema.get("type")
 
     @property
@@ -98,7 +98,7 @@ class _Schema:
         return bool(self.schema.get("additionalProperties")) or names <= known.keys()
 
     def choose(self, names: set[str]) -> _Schema:
-        """Returns the member of a union for a value with children of these names. A text has no children."""
+        """Returns the member of a union that fits a value with children of these names. A text has no children."""
         choices = [choice for choice in self.choices if choice.type != "null"]
         if not names:
             return choices[0] if choices else self
@@ -125,7 +125,7 @@ def _get_reference(schema: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Identity:
-    """Cache key of a type. `int | str` and `str | int` are equal types, but their schemas differ."""
+    """Cache key that compares types by identity. `int | str` and `str | int` are equal but have other schemas."""
 
     annotation: Any
 
@@ -158,7 +158,7 @@ def _build_schema(key: _Identity) -> _Schema:
 def describe_tags(tag: str, annotation: Any) -> str:
     """Returns the tags of a type with `...` in place of the values.
 
-    A recursive type ends at its second occurrence.
+    If a type contains itself, the description ends at its second occurrence.
 
     >>> describe_tags("stops", list[str])
     '<stops><item>...</item></stops>'
@@ -235,10 +235,11 @@ _MAX_DEPTH: Final = 100
 
 
 def read_tags(elements: Sequence[Element], annotation: Any) -> Iterator[Any]:
-    """Yields the JSON values that elements with the same name may have. The first value that fits the type counts.
+    """Yields the possible JSON values of elements with the same name. The first value that fits the type counts.
 
-    The first value is read as the complete type, the others as the members of a union. Numbers may be texts, which
-    pydantic converts. Tags inside of 100 other tags are text.
+    The first value is read by the schema of the complete type. If the type is a union, each further value is read
+    by the schema of one member. A number may be yielded as a text, because pydantic converts such a text. Tags
+    inside of 100 other tags are text.
 
     Raises:
         OptionError: The type has no JSON schema.
@@ -272,7 +273,10 @@ def _read(elements: Sequence[Element], schema: _Schema, depth: int) -> Any:
 
 
 def _read_list(elements: Sequence[Element], schema: _Schema, depth: int) -> Any:
-    """Reads the children `<item>` of one element. Without them, each element is an item, or JSON is the list."""
+    """Reads a list from the `<item>` children of one element, from a JSON array in its text, or from all elements.
+
+    In the last case, each element is an item of the list.
+    """
     element = elements[0]
     if len(elements) == 1:
         if element.is_blank:
@@ -287,7 +291,7 @@ _CONSTANTS: Final = {"True": True, "true": True, "False": False, "false": False}
 
 
 def _read_text(element: Element, schema: _Schema) -> Any:
-    """Reads the value of an element without children. A type without a schema reads numbers and booleans."""
+    """Reads the value of an element without children. If any value is allowed, reads numbers and booleans too."""
     text = element.text
     members = as_list(schema.schema.get("enum"))
     if members:

@@ -39,8 +39,8 @@ def match_results(msgs: Sequence[Msg]) -> Matches:
     """Matches each tool result with the oldest tool call that has the same id and no result.
 
     Several servers use the same call ids again in later turns. Messages without tool blocks therefore divide the
-    conversation into phases. If a later phase has a call with the same id, results after this call are never
-    matched with calls of earlier phases.
+    conversation into phases. If a later phase uses a call id again, results after the later call are never matched
+    with calls of earlier phases.
     """
     matching = _Matching()
     for index, msg in enumerate(msgs):

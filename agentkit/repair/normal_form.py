@@ -1,4 +1,4 @@
-"""Check that a conversation is in normal form. Its tool calls and results then need no repair.
+"""Check that a conversation is in normal form, so that its tool calls and results need no repair.
 
 In normal form, a message contains either only tool results or no tool results. After each message with tool calls,
 the next messages have exactly one result for each call.
@@ -25,7 +25,7 @@ def find_normal_form(
     Args:
         conversation: Conversation to check.
         start: Index of the first message to check. None: the first message after the system prompt.
-        prefix: Properties of the messages before `start`, which must be in normal form.
+        prefix: Properties of the messages before `start`. These messages must be in normal form.
     """
     msgs = conversation.msgs
     tool, call, assistant = Feature.TOOL, Feature.CALL, Feature.ASSISTANT
@@ -66,7 +66,7 @@ class _OpenCalls:
         self.in_order = True
 
     def accept(self, ids: tuple[str, ...]) -> bool:
-        """Matches the results in a message with these calls by id. Returns False if a result matches no call."""
+        """Matches the results in a message with open calls by id. Returns False if a result matches no call."""
         if not self.missing and ids == self.ids:
             self.ids = ()
             return True

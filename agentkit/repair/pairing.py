@@ -1,6 +1,6 @@
 """Pairing of tool calls with tool results, so that every call has exactly one result in the correct position.
 
-Idea. APIs refuse a whole request if a tool call has no result, or if a result has no call. Both happen in
+Idea. APIs refuse a whole request if a tool call has no result, or if a result has no call. Both errors occur in
 interrupted conversations, edited logs and merged histories. The repair changes a copy of the conversation in two
 steps. First, `match_results` matches results with calls by id. Then the messages are copied by these rules:
 

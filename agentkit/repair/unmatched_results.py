@@ -24,7 +24,8 @@ def describe_unmatched(
 ) -> Iterator[tuple[Block, Provenance]]:
     """Yields the text of a tool result as one text block, and then the media and opaque blocks of the result.
 
-    Each block is paired with its origin. The ledger records the result and all its items.
+    Each block is paired with its origin (the path of its input block). The ledger records the result and all its
+    items.
     """
     reason = _format_reason(block)
     described, moved = Note(Disposition.DESCRIBED, reason, True), Note(Disposition.MOVED, reason, True)

@@ -101,7 +101,7 @@ class BlockBuilder:
         """
         id = partial.id if not index else ""
         if not id:
-            # An equal call in another reply gets another id if the request, the reply id or the time is different.
+            # The same call in another reply gets another id if the request, the reply id or the time is different.
             text = raw or to_json(arguments).decode()
             id = self._missing_call_ids.create(self._prefix, self.id, self.created, partial.name, text)
         state = self._state(partial.state) if partial.state and not index else None
@@ -143,7 +143,7 @@ class BlockBuilder:
 
 
 def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:
-    """Returns the JSON objects that are the arguments of separate tool calls, each with its text.
+    """Returns the JSON objects that are the arguments of separate tool calls, each object with its JSON text.
 
     Skips empty objects, because some servers send `{}` before the arguments. If all objects are empty, returns the
     first object. Also skips an object that equals the previous object, because some servers send the arguments of

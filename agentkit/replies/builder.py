@@ -1,4 +1,4 @@
-"""`ReplyBuilder`: assembles a reply from pieces, and creates the events that report each step.
+"""`ReplyBuilder`: assembles a reply from pieces, and creates the events that report the pieces.
 
 Idea
     The parser of a provider translates native events into a few method calls: add a piece, close a block, end the
@@ -11,11 +11,11 @@ Idea
     arguments take little time. See the module `arguments`.
 
 Invariants
-    - A stream and a complete reply with the same content give equal messages, even if the stream is split within a
-      character. If a piece ends with half of a surrogate pair, the builder stores this half until the other half
-      arrives.
-    - A closed block accepts no more pieces, and an ended reply accepts no more blocks. Text that arrives later is
-      never part of the message. The metadata of the message records this text under `behind_end`.
+    - A stream and a complete reply with the same content result in equal messages, even if the stream is split
+      within a character. If a piece ends with half of a surrogate pair, the builder stores this half until the
+      other half arrives.
+    - A closed block accepts no more pieces, and an ended reply accepts no more blocks. Text that arrives too late
+      is not added to the content of the message, but is stored in its metadata under `behind_end`.
     - Every block that begins ends exactly once. The exception is a tool call that is incomplete when the stream
       breaks off. Only a `UsageEvent` may follow `MessageEnd`.
     - `message` returns a message even if the stream broke off. The finish reason of this message is `interrupted`
@@ -140,7 +140,7 @@ class ReplyBuilder:
         self._late: list[str] = []  # text that arrived after the end of its block or of the reply
 
     def drain(self) -> list[StreamEvent]:
-        """Returns the events since the previous call of `drain`."""
+        """Returns the events that were created after the previous call of `drain`."""
         events = self._events
         self._events = []
         return events
@@ -183,7 +183,7 @@ class ReplyBuilder:
     def add_tool_call(self, key: BlockKey, id: object = None, name: object = None, piece: str = "") -> None:
         """Adds a piece to the argument text of a tool call.
 
-        If several pieces have an id or a name, the call keeps the first id and the first name.
+        If several pieces have an id or a name, the tool call keeps the first id and the first name.
         """
         partial = self._partials.get(key)
         if partial is None:
@@ -210,7 +210,7 @@ class ReplyBuilder:
         """Replaces the text of an open text or thinking block with its complete text.
 
         Some providers send the complete text after its pieces. If the complete text begins with the earlier
-        pieces, a delta event contains only the remaining text.
+        pieces, the method creates a delta event with the remaining text.
         """
         partial = self._partials.get(key)
         if not isinstance(partial, PartialText) or partial.closed:

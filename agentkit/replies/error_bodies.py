@@ -58,7 +58,7 @@ class Failure:
 
 
 def _clean_text(value: object) -> str | None:
-    """Returns a value from an error body as text that UTF-8 can encode. A value that is not text becomes JSON."""
+    """Converts a value from an error body to text that UTF-8 can encode. A value that is not text becomes JSON."""
     if value is None or isinstance(value, str):
         return as_text(value) or None
     return to_json(value, fallback=str, inf_nan_mode="constants").decode()
@@ -91,11 +91,11 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
     All providers share this function, because gateways and clouds send errors in formats of other providers.
     The body has one of these formats:
 
-    - The key `error` has a text, or an object with `message` and `code`, `type` or `status`.
-    - The keys `message` and `code` or `type` are at the top level. The key `id` can have the request id.
-    - The key `message` is at the top level, and the HTTP status is at least 400.
-    - The key `detail` has a text, or the list of validation errors of a FastAPI server, and the HTTP status is at
-      least 400.
+    - `error` is a text, or an object that can have the keys `message`, `code`, `type`, `status` and `param`.
+    - `message` and `code`, or `message` and `type`, are at the top level. `id` can be the request id.
+    - `message` is at the top level, and the HTTP status is at least 400.
+    - `detail` is a text, an object with `message`, or the list of validation errors of a FastAPI server. The HTTP
+      status is at least 400.
 
     The body may also be a list with one such object.
 
@@ -148,7 +148,7 @@ def _describe_validation_error(error: object) -> str:
 def _parse_fields(error: dict[str, Any], body: dict[str, Any], status: int | None) -> Failure:
     number = error.get("code")
     if status is None and isinstance(number, int) and 400 <= number < 600:
-        status = number  # vLLM and Google send the HTTP status as the code
+        status = number  # vLLM and Google send the HTTP status as the error code
     names = (number if isinstance(number, str) else None, error.get("type"), error.get("status"))
     code = next((name for name in names if isinstance(name, str) and name), None)
     message = _get_text(error, "message") or code or ""

@@ -10,9 +10,9 @@
     MessageEnd                                      end of the reply; only a UsageEvent may follow
 
 `index` numbers the blocks in the order in which the blocks begin. Several blocks may be open at the same time.
-Each block gets one end event, except a tool call that was incomplete when the stream broke off. A tool call that
-the provider itself runs, such as a web search, gets an `OpaqueEvent`. `MessageEnd` comes after all content, even
-if the provider sends the finish reason earlier.
+Each block that has a start event also has one end event, unless it is a tool call that was incomplete when the
+stream broke off. A tool call that the provider itself runs, such as a web search, gets an `OpaqueEvent`.
+`MessageEnd` comes after all content, even if the provider sends the finish reason earlier.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ToolUseStart(_Event):
 
 @dataclass(slots=True, repr=False)
 class ToolUseDelta(_Event):
-    """Piece of a tool call's argument text. `length` is the number of characters up to the end of the piece."""
+    """Piece of a tool call's argument text. `length` is the length of the argument text including this piece."""
 
     index: int
     text: str
@@ -135,10 +135,10 @@ class ToolUseDelta(_Event):
 
     @property
     def input(self) -> dict[str, Any]:
-        """Arguments that can be parsed from the text up to this event.
+        """Arguments that can be parsed from the argument text up to the end of this piece.
 
-        Long arguments are parsed only at intervals, so the last few percent of the text can be missing. Do not
-        modify the returned dict, because several events share the dict.
+        A long argument text is parsed only at intervals, so the result may lack the end of the text. Do not modify
+        the returned dict, because several events share the dict.
         """
         return self.arguments.partial(self.length)
 

@@ -15,10 +15,10 @@ def derive_call_id(seed: str) -> str:
 
 
 class MissingCallIds:
-    """Creates the ids of the tool calls in one reply that have no id.
+    """Generator of ids for one reply. Tool calls that arrive without an id get these ids.
 
-    The ids are the same for a stream and a complete reply with the same content. They therefore do not depend on
-    the key of the block, which can differ between a stream and a complete reply.
+    The ids are the same for a stream and a complete reply with the same content. Therefore, the ids do not depend
+    on the key of the block, because this key can differ between a stream and a complete reply.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class MissingCallIds:
         """Returns the id of a tool call. Calls with the same content get different ids.
 
         Args:
-            content: The name and arguments of the call, and the values that identify its reply.
+            content: The name and arguments of the tool call, and values that identify the reply.
         """
         identity = repr(content)
         self._calls[identity] += 1

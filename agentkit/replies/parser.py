@@ -29,12 +29,12 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 class ParserOptions(TypedDict, total=False):
-    """Options of a parser, which describe the model call of the reply.
+    """Options of a parser. Most of them describe the model call that returned the reply.
 
     Attributes:
-        request: Request that the reply answers. If the provider binds thinking to an unchanged request, signed
-            thinking blocks store a digest of the request as `prefix`. A tool call that arrives without an id gets
-            an id that depends on this digest.
+        request: Request that the reply answers. Some providers accept a signed thinking block only if all content
+            before this block is unchanged. For these providers, signed thinking blocks store a digest of the
+            request as `prefix`. A tool call that arrives without an id gets an id that depends on this digest.
         name: Speaker of the message. The default is `assistant`.
         tool_names: Mapping from the tool names in the request to the tool names in the conversation. Pass
             `plan.tool_names`.
@@ -50,9 +50,9 @@ class ParserOptions(TypedDict, total=False):
 class StreamParserBase(ABC):
     """Base class of the parsers of native replies. One parser object parses one reply.
 
-    `feed` accepts native events, or the raw bytes of the stream, split anywhere. `feed` returns events of the
-    types in `agentkit.replies.events`. `finish` returns the message, even if the stream broke off. For a complete
-    stream, this message equals the message that `parse_response` returns for the complete reply.
+    `feed` accepts native events, or the raw bytes of the stream. The bytes may be split anywhere. `feed` returns
+    events of the types in `agentkit.replies.events`. `finish` returns the message, even if the stream broke off.
+    For a complete stream, this message equals the message that `parse_response` returns for the complete reply.
 
         parser = AnthropicStreamParser(request=request)
         for chunk in chunks:
@@ -73,8 +73,8 @@ class StreamParserBase(ABC):
         raw_arguments: True if replies contain tool arguments as text. Tool calls then store the text as
             `raw_input`.
         json_lines: True if the stream has one JSON value on each line instead of server-sent events. If False,
-            the parser also accepts JSON lines, but parses the first line only after the second line arrives. A
-            stream of one line may be a complete reply.
+            the parser also accepts JSON lines. It then parses the first line only after the second line arrives,
+            because a single line may be a complete reply.
         request: Request that the reply answers. None if no request was passed.
         reply: Builder of the reply.
         is_complete: True after the event that ends the stream. Always False if the stream has no such event.
@@ -160,10 +160,11 @@ class StreamParserBase(ABC):
         """Parses the next chunk of the stream. Returns the events that are complete after this chunk.
 
         Args:
-            chunk: Native event as an SDK object or a dict, or raw bytes of the stream.
+            chunk: Native event as an SDK object or a dict, or a piece of the raw stream as bytes or text.
 
         Raises:
-            MessageError: If the chunk is neither an event nor bytes, or if `finish` was called before.
+            MessageError: If the chunk is neither an event nor a piece of the raw stream, or if `finish` was called
+                before.
         """
         if self._msg is not None:
             raise MessageError("chunk", "`finish` was already called", "Create a new parser for each reply.")
@@ -176,7 +177,7 @@ class StreamParserBase(ABC):
         return self.reply.drain()
 
     def finish(self) -> Msg:
-        """Ends the parsing and returns the message.
+        """Processes the end of the stream and returns the message.
 
         If the stream broke off, the message has the content that arrived, and its finish reason is `interrupted`.
         """
@@ -190,7 +191,7 @@ class StreamParserBase(ABC):
         return self._msg
 
     def drain(self) -> list[StreamEvent]:
-        """Returns the last events, which `finish` creates: the ends of open blocks and the end of the message."""
+        """Returns the events that `finish` created, such as the ends of open blocks and the end of the message."""
         return self.reply.drain()
 
     @property
@@ -257,7 +258,7 @@ class StreamParserBase(ABC):
     def _read_native(self, event: dict[str, Any] | list[Any]) -> None:
         if not isinstance(event, dict):
             reason = f"expected an event, got {type(event).__name__}"
-            raise MessageError("chunk", reason, "Pass the event as a dict, or raw bytes.")
+            raise MessageError("chunk", reason, "Pass a native event as a dict, or pass raw bytes.")
         try:
             self.read_event(event)
         except RecursionError:

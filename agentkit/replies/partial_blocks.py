@@ -48,7 +48,7 @@ class PartialBlock:
         self._half = ""  # first half of a surrogate pair that was split between two pieces
 
     def clean(self, piece: str) -> str:
-        """Returns a piece of text that UTF-8 can encode.
+        """Returns a piece of text in a form that UTF-8 can encode.
 
         If the piece ends with the first half of a surrogate pair, this half is stored and added to the next piece.
         """
@@ -60,9 +60,10 @@ class PartialBlock:
         return as_text(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
 
     def clean_all(self, text: str) -> str:
-        """Returns a text in a form that UTF-8 can encode. The text replaces all earlier pieces.
+        """Returns a complete text in a form that UTF-8 can encode.
 
-        Discards a stored half of a surrogate pair.
+        The caller replaces all earlier pieces with this text. Therefore, a stored half of a surrogate pair is
+        discarded.
         """
         self._half = ""
         return self.clean(text)
@@ -77,7 +78,10 @@ class PartialBlock:
 
 
 class PartialText(PartialBlock):
-    """Text or thinking block that may be incomplete. The class attributes are the event types of the block."""
+    """Text or thinking block that may be incomplete.
+
+    The class attributes `start`, `delta` and `end` are the types of the events that report the block.
+    """
 
     __slots__ = ("pieces",)
 

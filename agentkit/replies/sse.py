@@ -1,4 +1,4 @@
-"""`EventBytes` splits a stream into events. `StreamOpening` detects a stream that is one JSON object."""
+"""`EventBytes` splits a stream into events. `StreamOpening` detects one JSON object that replaces the stream."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _check_event_size(size: int) -> None:
 class EventBytes:
     r"""Incremental decoder of a stream of server-sent events or of newline-delimited JSON.
 
-    The bytes may be split anywhere, even within a character or a line. The decoder ignores comments, ids and retry
-    times (HTML Standard, 9.2.6: Interpreting an event stream).
+    The stream may be split anywhere, even within a character or a line. The decoder ignores comments, ids and
+    retry times (HTML Standard, 9.2.6: Interpreting an event stream).
 
     Example:
         >>> decoder = EventBytes()
@@ -81,7 +81,11 @@ class EventBytes:
         return events
 
     def finish(self) -> list[bytes]:
-        """Ends the stream. Returns the data of the last event if the blank line after this event is missing."""
+        """Processes the end of the stream.
+
+        Returns the data of the last event if the blank line after this event is missing. Otherwise, returns an
+        empty list.
+        """
         incomplete, self._incomplete = b"".join(self._incomplete).rstrip(b"\r"), []
         self._started = True
         return self.feed(incomplete + b"\n\n")
@@ -89,7 +93,7 @@ class EventBytes:
     def _skip_mark(self, piece: bytes) -> bytes:
         """Returns the first bytes of the stream without a byte order mark.
 
-        If the received bytes can be the start of an incomplete mark, stores the bytes and returns no bytes.
+        If the received bytes may be an incomplete byte order mark, the method stores them and returns no bytes.
         """
         piece, self._incomplete = b"".join((*self._incomplete, piece)), []
         if len(piece) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(piece):
@@ -103,8 +107,8 @@ class StreamOpening:
     """Buffer for the first bytes of a stream, used until the format of the stream is known.
 
     If a stream is requested, some servers send one JSON object instead: an error, or a complete reply. Such an
-    object can look like the first event of a stream of JSON lines. Then more bytes are necessary to recognize the
-    format.
+    object can look like the first event of a stream of JSON lines. The buffer then waits for more bytes to
+    recognize the format.
 
     Attributes:
         is_over: True after the buffered bytes were recognized as events.
@@ -117,7 +121,7 @@ class StreamOpening:
         self._size = 0
         self._is_json = False  # True if the stream begins with { or [
         self._is_body = False  # True if the first line is not an event: the complete body is then one JSON object
-        self._has_line = False  # True if one line with a JSON value, and no second line, has arrived
+        self._has_line = False  # True if the first line has arrived and is JSON, but no second line has arrived
 
     @property
     def pending(self) -> bytes:
@@ -125,7 +129,10 @@ class StreamOpening:
         return b"".join(self._pieces)
 
     def feed(self, piece: bytes) -> bytes:
-        """Adds a piece. Returns all buffered bytes if the stream is recognized as events, otherwise no bytes."""
+        """Adds a piece of the stream.
+
+        Returns all buffered bytes if they are recognized as events. Otherwise, returns no bytes.
+        """
         self._pieces.append(piece)
         self._size += len(piece)
         _check_event_size(self._size)

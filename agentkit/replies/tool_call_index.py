@@ -1,7 +1,7 @@
 """`ToolCallIndex`: finds the tool call to which each piece of a stream belongs.
 
-Each event of a stream has a list of tool call entries. An entry begins a tool call or continues an earlier call.
-Servers identify the tool call by an index, by its id, by both, or by neither.
+An event of a stream can have a list of tool call entries. An entry begins a tool call or continues an earlier tool
+call. Servers identify the tool call by an index, by its id, by both, or by neither.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ class ToolCallIndex:
     servers omit the index, start at 1, leave gaps, or send 0 for all tool calls. Four rules cover these servers:
 
     - A new id begins a tool call, unless the tool call at this index has no id yet. An empty id is ignored.
-    - A repeated id continues its tool call.
+    - A repeated id continues the tool call with this id.
     - The name of another tool begins a tool call if the arguments of the current tool call are complete.
-    - Two entries of one event are two tool calls if they have the same index and each has a name.
+    - If two entries of one event have the same index and a name each, they are two tool calls. This rule does not
+      apply while the argument text of the first tool call is incomplete.
 
     Args:
         reply: Builder of the reply.
@@ -65,8 +66,8 @@ class ToolCallIndex:
     def get_latest(self, index: object) -> BlockKey | None:
         """Returns the key of the newest tool call with this index, or None if no tool call has the index.
 
-        If `index` is not an int, returns the key of the newest tool call. An entry with neither an id nor a name
-        continues the returned tool call.
+        If `index` is not an int, returns the key of the newest of all tool calls. An entry with neither an id nor
+        a name continues the returned tool call.
         """
         if type(index) is int:
             return self._by_index.get(index)
@@ -104,7 +105,7 @@ class ToolCallIndex:
         return None if has_other_id or is_repeated or self._has_other_name(key, name) else key
 
     def is_first_with_id(self, key: BlockKey, id: str) -> bool:
-        """Returns True if no earlier tool call has this id."""
+        """Returns True if the tool call with the key `key` is the first tool call with this id."""
         return self._by_id.get((None, id)) == key
 
     def _has_other_name(self, key: BlockKey, name: str) -> bool:

@@ -2,23 +2,23 @@
 
 For applications:
 
-- `LoopbackServer` is a local HTTP server that imitates the APIs of all installed providers. A reply of the server
-  is a `PlayableReply`: a message, a text, a native reply, a `Reply` with delays and faults, a `LoopbackError`, or
-  a function that returns a `PlayableReply`. The server stores each request as a `RecordedRequest`.
+- `LoopbackServer` is a local HTTP server that imitates the APIs of all installed providers. Each prepared reply is
+  a `PlayableReply`, such as a message, a text, a `Reply` with delays and faults, or a `LoopbackError`. The server
+  stores each request as a `RecordedRequest`.
 - `ScriptedModel` is a `ChatModel` that returns prepared replies (`ScriptedReply`) without HTTP. The model stores
   each call as a `ScriptedCall`.
-- `demo_reply` creates replies by simple rules, and calls tools. `python -m agentkit.testing` serves such replies
-  on a local port.
+- `demo_reply` creates replies, including tool calls, by simple rules. `python -m agentkit.testing` serves such
+  replies on a local port.
 
 For authors of providers:
 
-- `check_provider` checks a provider and raises a `ConformanceError` that lists all faults. A `Sample` is a native
-  reply for the checks of the parser.
+- `check_provider` checks a provider and raises a `ConformanceError` that lists all faults. A `Sample` for the
+  checks of the parser is a complete reply and its stream, both in the provider's wire format.
 - `FakeService` is the base class of a fake API. Its methods convert a `NormalizedReply` to the wire format of the
-  API. A `ReceivedCall` is the model call to reply to. The module that `Provider.testing` names has a tuple
-  `ROUTES`. Each `Route` in this tuple assigns a URL path to a fake service.
-- `encode_json`, `get_citations`, `hash_text`, `is_refusal` and `unsupported_block` help to
-  write fake services.
+  API. A `ReceivedCall` is the model call that the fake API replies to. The module that `Provider.testing` names
+  has a tuple `ROUTES`. Each `Route` in this tuple assigns a URL path to a fake service.
+- `encode_json`, `get_citations`, `hash_text`, `is_refusal` and `unsupported_block` are helper functions for fake
+  services.
 """
 
 from __future__ import annotations

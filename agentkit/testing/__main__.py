@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0 for any free port")
     server = LoopbackServer(agent=True, port=parser.parse_args(arguments).port)
     for provider in server.providers:
-        print(f"{provider:22}{server.url(provider)}", flush=True)  # noqa: T201 - the output of the command
+        print(f"{provider:22}{server.url(provider)}", flush=True)  # noqa: T201 - the command prints its output
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()
 

@@ -1,4 +1,4 @@
-"""Conversations for the provider checks. Each text contains a unique word by which a check finds the text."""
+"""Conversations for the provider checks. Each text contains a unique word, so that a check can find the text."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         Msg("Friday", "markLast", "assistant"),
     ],
 }
-"""Conversations for the provider checks. Each key describes the special feature of the conversation.
+"""Conversations for the provider checks. Each key describes the special feature of its conversation.
 
 Each text contains a unique word that begins with `mark`. The unique words in the arguments of tool calls begin
 with `call`, and those in tool results begin with `result`.

@@ -1,8 +1,8 @@
 """`demo_reply`, which creates replies for examples and tests by simple rules, without an API key or a network.
 
 If the request has tools and does not end with a tool result, the reply calls the first tool that the tool choice
-allows. Otherwise, the reply is a text that quotes the tool result or the last turn. An agent therefore finishes
-after one tool call.
+allows. Otherwise, the reply is a text that quotes the tool result or the last turn. The run of an agent therefore
+ends after one tool call.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def demo_reply(provider: str | Provider, body: Mapping[str, Any]) -> Msg:
 
     Args:
         provider: Provider whose wire format the request uses, as a name or a `Provider`. The provider must have a
-            `load_native`.
+            `load_native` function.
         body: Body of the request.
 
     Raises:
         MessageError: If the request is not in the provider's wire format.
-        ProviderError: If no provider has this name, or the provider has no `load_native`.
+        ProviderError: If no provider has this name, or the provider has no `load_native` function.
     """
     msgs = load_native(provider, body)
     last = msgs[-1] if msgs else Msg("user", "", "user")

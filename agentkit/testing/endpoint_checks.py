@@ -39,7 +39,7 @@ def _request(provider: Provider) -> dict[str, Any]:
 
 
 def _bodies(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:
-    """Checks that `build_request` returns a body with the request, the model and the options."""
+    """Checks that the result of `build_request` contains the request, the model and the options."""
     endpoint, request = endpoint_class(_Recorder()), _request(provider)
     before = json_text(request)
     options = {**_OPTION, **endpoint.max_tokens_parameter(_TOKENS)}
@@ -71,7 +71,7 @@ def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapp
     ]
     lost = [leaf for leaf in missing if leaf not in texts]
     if lost:
-        yield f"the body from `build_request` lacks texts of the request ({len(lost)}), such as {lost[0][:60]!r}"
+        yield f"the body from `build_request` lacks some texts of the request, such as {lost[0][:60]!r}"
     if _MODEL not in sent and _MODEL not in call.path:
         yield "`build_request` omits the model"
     for name, value in options.items():
@@ -136,7 +136,7 @@ def _sending(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator
 
 
 def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
-    """Sends a request with a fake client. Ignores exceptions, because the fake client returns no valid reply."""
+    """Sends a request with a fake client. Ignores exceptions, which the client's invalid reply may cause."""
 
     async def call() -> None:
         with anyio.move_on_after(_TIMEOUT_SECONDS):
@@ -164,7 +164,7 @@ _TIMEOUT_SECONDS: Final = 5.0
 
 
 class _OddError(Exception):
-    """Exception that has the attributes of SDK errors, but with unexpected types of values."""
+    """Exception that has the attributes of SDK errors, but values of unexpected types."""
 
     status_code = status = code = "?"
     response = request = headers = body = message = details = None

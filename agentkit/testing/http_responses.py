@@ -22,7 +22,8 @@ class Answer:
 
     Attributes:
         status: HTTP status.
-        headers: Headers of the response, except content type and content length.
+        headers: Headers of the response. For a complete body, the server adds the content length. The server also
+            adds the content type `application/json` unless `headers` contains a content type.
         body: Body of a response that is not streamed.
         frames: Pieces of a streamed body. None means that the response is not streamed.
         delay: Seconds to wait before the body, or before each piece of a stream.
@@ -55,13 +56,14 @@ def answer_request(
     Args:
         route: Route of the request.
         request: Request to answer. If the service refuses the request, `request.refused` is set.
-        next_reply: Function that returns the next prepared reply. Called only if the request needs a reply.
-        validate: True to refuse requests that have unpaired tool calls or results. The response then has status
-            400.
+        next_reply: Function that returns the next prepared reply. Called only for a model call that the service
+            accepts.
+        validate: True to refuse requests in which the service finds a fault, such as an unpaired tool call. The
+            response then has status 400.
 
     Raises:
-        OptionError: If the wire format cannot represent the reply. Also raised if a native reply does not fit the
-            request: a list of events for a complete reply, or a dict for a stream.
+        OptionError: If the wire format cannot represent the reply. Other causes are a list of events if the
+            request asks for a complete reply, and a dict if the request asks for a stream.
     """
     body = request.body
     if not isinstance(body, dict):

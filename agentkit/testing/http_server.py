@@ -18,7 +18,7 @@ from agentkit.testing.service import encode_json
 __all__ = ["HttpServer", "Receive"]
 
 Receive: TypeAlias = Callable[[str, dict[str, str], bytes | None], tuple[RecordedRequest, Answer] | None]
-"""Function that takes the path, headers and body of a request, and returns the recorded request and the answer.
+"""Function that takes the path, headers and body of a request. Returns the recorded request and the response.
 
 The body is None for a GET request. The result is None if no route matches the path.
 """
@@ -28,7 +28,7 @@ class HttpServer(ThreadingHTTPServer):
     """HTTP server on a port of 127.0.0.1 with one thread for each connection.
 
     Attributes:
-        receive: Function that answers requests.
+        receive: Function that returns the response to a request.
         faults: Exceptions that occurred in the threads.
         connections: Sockets of the open connections.
     """
@@ -48,7 +48,7 @@ class HttpServer(ThreadingHTTPServer):
         self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Records the current exception, unless the client disconnected."""
+        """Records the current exception. Ignores an `OSError`, because it means that the client disconnected."""
         error = sys.exc_info()[1]
         if error is not None and not isinstance(error, OSError):
             self.faults.append(error)
@@ -61,7 +61,7 @@ class HttpServer(ThreadingHTTPServer):
 
 
 def _break(connection: socket) -> None:
-    with suppress(OSError):  # the client may have disconnected
+    with suppress(OSError):  # `shutdown` fails if the client has already disconnected
         connection.shutdown(SHUT_RDWR)
 
 

@@ -42,7 +42,7 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
     faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
     yield from faults
     if faults:
-        return  # the other checks also read the turns, so their faults would have the same cause
+        return  # the other checks also read the turns, so the same mistake would cause more faults
     for check in _CHECKS:
         yield from collect_findings("WireLayout", check(provider, layout, model))
 
@@ -71,13 +71,13 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
         return
     for mark in (_QUESTION, _REPLY, _RESULT):
         if mark not in json_text(turns):
-            yield f"`turns` is {layout.turns!r}, but this list does not contain the text {mark!r}"
+            yield f"`turns` is {layout.turns!r}, but the list under this key does not contain the text {mark!r}"
     replies = [turn for turn in turns if layout.is_reply(turn)]
     if _REPLY not in json_text(replies) or _QUESTION in json_text(replies):
         roles = [turn.get(layout.role) for turn in turns]
         yield (
-            f"`role` ({layout.role!r}) and `reply_roles` ({sorted(layout.reply_roles)}) do not select only the "
-            f"reply. The roles of the turns are {roles}"
+            f"`role` ({layout.role!r}) and `reply_roles` ({sorted(layout.reply_roles)}) must select the reply and "
+            f"no other turn. The roles of the turns are {roles}"
         )
     objects = (cast("dict[str, Any]", part) for _, _, part in walk_json(turns) if type(part) is dict)
     if not any(_RESULT in json_text(part) and layout.is_result(part) for part in objects):
@@ -125,7 +125,7 @@ def _check_options(provider: Provider, layout: WireLayout, model: str | None) ->
             yield f"the tools are loaded as {[tool.name for tool in tools]}. Check `tools` and `tool_wrapper`"
         elif not all("placeName" in tool.parameters["properties"] for tool in tools[:1]):
             yield "the parameters of a tool are not loaded. Check `tool_schemas`"
-        elif mode != "auto" and loaded.get("tool_choice") != choice:  # a request may omit "auto"
+        elif mode != "auto" and loaded.get("tool_choice") != choice:  # a request may omit the default, "auto"
             yield f"the tool choice {choice} is loaded as {loaded.get('tool_choice')}. Check `options.choices`"
     if target.output == "schema":
         request = formatter.lower(msgs, response_format=OUTPUT_SCHEMA).request
@@ -149,12 +149,12 @@ def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> 
 
 
 def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the digest of a request changes with the system prompt and with the turns."""
+    """Checks that the prefix digest (a hash of a request) changes if the system prompt or a turn changes."""
     digest = prefix_digest(_plan(provider, model).request, layout)
     if prefix_digest(_plan(provider, model, system="Another prompt").request, layout) == digest:
-        yield "the prefix digest does not depend on the system prompt. Check `prompt` and `turns`"
+        yield "the prefix digest of a request does not depend on the system prompt. Check `prompt` and `turns`"
     if prefix_digest(_plan(provider, model, question="Another question").request, layout) == digest:
-        yield "the prefix digest does not depend on the turns. Check `turns` and `digest_turn`"
+        yield "the prefix digest of a request does not depend on the turns. Check `turns` and `digest_turn`"
 
 
 def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Checks that a formatter adds tools, tool choice and response format to its requests."""
+"""Checks that a formatter adds the tools, the tool choice and the response format to its requests."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def _strict_mode(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the request contains the schema of the reply, and the API's field that requests JSON output."""
+    """Checks that the request contains the schema of the response format.
+
+    If the API can enforce JSON output but no schema, also checks that the request asks for JSON output.
+    """
     request = _request(formatter, response_format=OUTPUT_SCHEMA)
     with_tools = _request(formatter, response_format=OUTPUT_SCHEMA, tools=make_tools())
     for label, sent in (("", request), (" together with tools", with_tools)):

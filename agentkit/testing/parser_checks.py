@@ -84,7 +84,7 @@ def _check_sample(provider: Provider, whole: object, events: Events) -> Iterator
     originals = copy.deepcopy((whole, events))
     reply = parser.parse_response(whole)
     if parser.parse_response(json.dumps(whole) if isinstance(whole, dict) else whole) != reply:
-        yield "the JSON text of a reply gives a different message than its dict"
+        yield "the JSON text of a reply gives a different message than the dict of the reply"
     for size in (1, 7, 10_000_000) if isinstance(events, bytes) else (1,):
         streamed = _read_stream(parser, events, size)
         if streamed != reply:
@@ -129,7 +129,7 @@ def _is_among(text: str, reply: Msg) -> bool:
     try:
         value = json.loads(text)
     except ValueError:
-        return True  # text that is not JSON cannot be the arguments of a call
+        return True  # text that is not JSON cannot be the arguments of a tool call
     return any(use.input == value for use in reply.tool_uses) or text in json_text(reply.to_dict())
 
 
@@ -147,7 +147,7 @@ def _check_expected(reply: Msg, expected: Reply) -> Iterator[str]:
 
 
 def _check_call_ids(reply: Msg, expected: Reply, native: object) -> Iterator[str]:
-    """Checks the call ids, unless the native reply does not have the expected id under a key such as `call_id`."""
+    """Checks each expected tool call id that the native reply contains under a key such as `call_id`."""
     uses = expected.content.tool_uses if isinstance(expected.content, Msg) else ()
     ids = {leaf for key, leaf in iterate_scalars(native) if key.lower().endswith("id") and isinstance(leaf, str)}
     for use, parsed in zip(uses, reply.tool_uses, strict=False):
@@ -192,7 +192,11 @@ def _check_send_back(provider: Provider, whole: object) -> Iterator[str]:
 
 
 def _check_broken(parser: type[StreamParserBase], whole: object, events: Events) -> Iterator[str]:
-    """Checks that incomplete replies raise only `AgentkitError`, and that incomplete streams raise no error."""
+    """Checks that incomplete replies and streams cause no unexpected errors.
+
+    Parsing an incomplete reply may raise only `AgentkitError`. Parsing an incomplete stream must raise no error,
+    and must return a message with a finish reason.
+    """
     for label, part in _remove_parts(whole):
         try:
             parser.parse_response(part)
@@ -213,7 +217,7 @@ def _check_broken(parser: type[StreamParserBase], whole: object, events: Events)
 
 
 def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
-    """Yields changed copies of a reply, with descriptions. Each copy omits a key or has another value for it."""
+    """Yields changed copies of a reply with descriptions. Each copy lacks a key or has another value for a key."""
     if not isinstance(whole, dict):
         return
     reply = cast("dict[str, Any]", whole)
@@ -239,15 +243,15 @@ def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample])
 
 
 def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
-    """Checks that a sample has usage. Otherwise, a parser that ignores usage would pass the checks."""
+    """Checks that a sample reports usage. Without such a sample, a parser that ignores usage would pass."""
     has_usage = any(
         parser.parse_response(whole).usage or any(reply.usage is not None for reply in expected)
         for whole, _, *expected in samples
     )
     if samples and not has_usage:
         yield (
-            "no sample has usage. Add a sample with usage. If the API reports no usage, add the expected "
-            "`Reply(…, usage=Usage())` as third item of a sample"
+            "no sample has usage. Add a sample with token usage. If the API reports no usage, add the expected "
+            "`Reply(…, usage=Usage())` as the third item of a sample"
         )
 
 

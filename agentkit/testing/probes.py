@@ -78,11 +78,11 @@ def _arguments(formatter: FormatterBase) -> Iterator[str]:
     arguments: dict[str, Any] = {"place": "callOne", "more": {"list": ["Köln", 2.5, None, True], "empty": {}}}
     msgs = [*_call(arguments), Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")]
     if not any(value == arguments for value in _values(formatter.lower(msgs).request)):
-        yield "the arguments of a call are changed"
+        yield "the request changes the arguments of a tool call"
 
 
 def _media_type(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that a request has no other media type than that of its only image."""
+    """Checks that the media type of an image is correct if the request contains a media type."""
     image = ImageBlock.from_bytes(_PNG, "image/png")
     request = formatter.lower([Msg("Ann", [TextBlock("markAsked"), image], "user")]).request
     texts = [leaf for _, leaf in iterate_scalars(request) if isinstance(leaf, str)]
@@ -94,7 +94,7 @@ def _media_type(formatter: FormatterBase) -> Iterator[str]:
 _MEDIA_TYPE: Final = re.compile(
     r"data:([\w.+-]+/[\w.+-]+)[;,]|(image/(?:png|jpe?g|gif|webp|bmp|tiff|heic|avif))\Z"
 )
-"""Start of a data URL, or the media type of an image."""
+"""Pattern for the start of a data URL, or for the media type of an image."""
 _PNG: Final = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000100000000376ef924")
 """Start of a PNG image with one pixel."""
 
@@ -104,7 +104,7 @@ def _call(arguments: dict[str, Any]) -> list[Msg]:
 
 
 def _values(request: object) -> Iterator[Any]:
-    """Yields every nested value in a request. Parses strings that are JSON text, and also yields their values."""
+    """Yields every nested value in a request. If a string is a JSON object, also yields the parsed object."""
     for _, _, value in walk_json(request):
         yield value
         if isinstance(value, str) and value.startswith("{"):
@@ -113,7 +113,7 @@ def _values(request: object) -> Iterator[Any]:
 
 
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that thinking is in the request, with its signature, if the ledger lists the thinking as sent."""
+    """Checks that the text or the signature of thinking is in the request if the ledger lists it as sent."""
     target = formatter.capabilities()
     if target.issuer is None or target.thinking.mode == "never":
         return
@@ -130,12 +130,15 @@ def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that a request contains neither the text nor the signature of thinking from another provider."""
+    """Checks that a request contains no signature of thinking from another provider.
+
+    The request must not contain the text of the thinking either if the ledger lists the thinking as dropped.
+    """
     plan = formatter.lower(CONVERSATIONS["thinking from another provider"])
     dispositions = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
     texts = [leaf for _, leaf in iterate_scalars(plan.request)]
     if "xyz" in texts or ("hm" in texts and dispositions["msgs[1].content[0]"] == "dropped"):
-        yield "thinking of another issuer is in the request"
+        yield "thinking from another provider is in the request"
 
 
 def _facts(formatter: FormatterBase) -> Iterator[str]:

@@ -49,19 +49,20 @@ def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), 
       texts, media, thinking, names, roles and arguments. The request also contains the tools, the strict flag of
       each tool, the tool choice and the response format.
     - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. The
-      token count does not include ids and fixed words. A path in an error text refers to a place in the
-      conversation.
-    - The endpoint sends the request, the model and the parameters, and can classify every exception.
+      token count does not include ids and the fixed words of the API. If an error text of the API names a path in
+      the request, the error is assigned to the right message.
+    - The endpoint sends the request, the model and the parameters. Its classification of errors never raises an
+      exception.
     - `load_native` returns messages that give the same request again. For invalid input, `load_native` raises only
       `AgentkitError`.
     - The parser returns the same message for a complete reply and for its stream, however the stream is split. The
-      message has all texts, arguments, the usage and the finish reason. At least one sample must have usage.
+      message has all texts and arguments, the usage and the finish reason. At least one sample must report usage.
 
     Args:
         provider: Provider or its name.
-        samples: Native replies for the check of the parser. Each sample is a tuple of the complete reply and its
-            stream, which is a list of events or raw bytes. A third item may be a `Reply` with the expected
-            message.
+        samples: Replies in the provider's wire format for the checks of the parser. Each sample is a tuple of a
+            complete reply and its stream, which is a list of events or raw bytes. A third item may be a `Reply`
+            with the expected message.
         model: Model for which requests are built. None means requests without a model name.
 
     Raises:
@@ -92,7 +93,7 @@ def _find_faults(provider: Provider, samples: Sequence[Sample], model: str | Non
 
 
 def _find_construction_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
-    """Checks that a formatter can be created with the model as its only option."""
+    """Checks that a formatter can be created with the model as its only argument, and that it stores the model."""
     actual = formatter_class(model).model
     if actual != model:
         yield f"the attribute `model` of a formatter is {actual!r}, expected {model!r}"
@@ -126,7 +127,7 @@ def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Ite
     if json_text(request) != text:
         yield "`load_native` changes the request"
     if json_text(provider.chat_formatter(model).lower(loaded, tools=make_tools()).request) != text:
-        yield "a request from the loaded messages differs from the original request"
+        yield "a request that is built from the loaded messages differs from the original request"
     for mark, role in (("markAsked", "user"), ("markAnswer", "assistant")):
         if any(mark in msg.text and msg.role not in (role, "system") for msg in loaded):
             yield f"a turn with role {role!r} has another role after loading"

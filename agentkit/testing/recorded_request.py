@@ -23,8 +23,8 @@ class RecordedRequest:
         raw: Bytes of the body.
         model: Requested model.
         streamed: True if the request asks for a stream.
-        refused: Error message that the server sent because of unpaired tool calls and results. None if the server
-            accepted the request.
+        refused: Error message that the server sent because the request is invalid, for example because of an
+            unpaired tool call. None if the server accepted the request.
         disconnected: True if the client disconnected before the end of the reply.
     """
 

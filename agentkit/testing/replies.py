@@ -35,8 +35,8 @@ class LoopbackError(Exception):
     """Error response that the loopback server sends in the provider's wire format.
 
     Attributes:
-        status: HTTP status. For an error inside a stream, the status in the error event, if the wire format has
-            a field for the status.
+        status: HTTP status. For an error inside a stream, the error event contains this status if the wire format
+            has a field for the status.
         message: Error message.
         code: Error code or type as the provider spells it. None means the usual code for the status.
         retry_after: Value of the `retry-after` header in seconds. None means no header.
@@ -57,10 +57,12 @@ class Reply:
     """Reply that the loopback server sends, with its usage, delays and connection faults.
 
     Attributes:
-        content: Message, text, native reply as a dict or bytes, or a list of native stream events.
-        usage: Token counts to report. None means one token for every four characters.
-        finish_reason: Finish reason, as a `FinishReason` or as the provider spells it. None means that the content
-            determines the reason, such as `TOOL_USE` for a tool call.
+        content: Message or text, or a reply in the provider's wire format: a dict, bytes, or a list of stream
+            events.
+        usage: Token counts to report. None means the usage of the message. If the message has no usage, the server
+            counts one token for every four characters.
+        finish_reason: Finish reason, as a `FinishReason` or as the provider spells it. None means the finish
+            reason of the message, or a reason that fits the content, such as `TOOL_USE` for a tool call.
         piece_size: Number of characters of text or arguments in each stream event.
         delay: Seconds to wait before each stream event, or before a reply that is not streamed.
         error: Error to send inside the stream, after `error_after` events. If the reply is not streamed, only the
@@ -91,7 +93,8 @@ PlayableReply: TypeAlias = (
 )
 """Prepared reply of the loopback server: a message, a text, a native reply, a `Reply` or a `LoopbackError`.
 
-A function that takes the decoded request and returns a `PlayableReply` is also accepted.
+A native reply has the provider's wire format. A function that takes the decoded request and returns a
+`PlayableReply` is also accepted.
 """
 
 
@@ -117,7 +120,7 @@ _COMMON_TYPES: Final = frozenset({"text", "thinking", "tool_use"})
 
 @dataclass(frozen=True)
 class NormalizedReply:
-    """Reply in which no value is missing. A fake service writes this reply in the wire format of its API.
+    """Reply whose values are all set. A fake service writes this reply in the wire format of its API.
 
     Attributes:
         msg: Message of the reply.
@@ -135,12 +138,13 @@ class NormalizedReply:
 
     @classmethod
     def normalize(cls, msg: Msg, reply: Reply, prompt: object) -> NormalizedReply:
-        """Creates a normalized reply. Fields of `reply` that are None get values computed from the message.
+        """Creates a normalized reply. If a field of `reply` is None, its value is determined from the message.
 
         Args:
             msg: Message of the reply.
             reply: Usage, finish reason and piece size of the reply.
-            prompt: Prompt of the request as a JSON value. The token count of the prompt becomes the input tokens.
+            prompt: Prompt of the request as a JSON value. If the usage is estimated, the token count of the prompt
+                becomes the input tokens.
         """
         usage = reply.usage or msg.usage or estimate_usage(msg, prompt)
         reason = reply.finish_reason or msg.finish_reason or _guess_finish_reason(msg)
@@ -148,7 +152,7 @@ class NormalizedReply:
 
     @cached_property
     def id(self) -> str:
-        """Id of the reply without the prefix of the API. Streamed and complete replies have the same id."""
+        """Id of the reply, without the API's prefix. The id is the same whether or not the reply is streamed."""
         return hash_text(json.dumps([self.msg.to_dict()["content"], str(self.finish_reason)]), 24)
 
     @property
@@ -187,16 +191,16 @@ class NormalizedReply:
 def unsupported_block(api: str, block_type: str) -> OptionError:
     """Returns the error for a prepared reply with a block that replies of the API cannot contain."""
     reason = f"a reply of {api} cannot contain a block of type {block_type!r}"
-    return OptionError("replies", reason, "Remove the block, or pass the native reply.")
+    return OptionError("replies", reason, "Remove the block, or pass a reply in the API's wire format.")
 
 
 def hash_text(text: str, length: int) -> str:
-    """Returns the first `length` digits of a hash of a text. The hash is the same in every process."""
+    """Returns the first `length` hexadecimal digits of a hash of a text. The hash is the same in every process."""
     return sha256(text.encode()).hexdigest()[:length]
 
 
 def is_refusal(block: object) -> bool:
-    """Returns True if a block is a text block that contains a refusal of the model."""
+    """Returns True if a block is a text block with a refusal by the model."""
     return isinstance(block, TextBlock) and (block.metadata or {}).get("refusal") is True
 
 

@@ -1,4 +1,4 @@
-"""Checks the requests of a formatter: no side effects, all blocks, paired tool calls, and the right order."""
+"""Checks the requests of a formatter: no side effects, no missing blocks, paired tool calls, the right order."""
 
 from __future__ import annotations
 
@@ -104,15 +104,15 @@ def _check_pair(
 ) -> Iterator[str]:
     call_positions, result_positions = calls.get(call, []), results.get(result, [])
     if len(call_positions) != 1:
-        yield f"the call with {call!r} is sent {len(call_positions)} times, expected once"
+        yield f"the tool call with {call!r} is sent {len(call_positions)} times, expected once"
     elif result in conversation_results and len(result_positions) != 1:
-        yield f"the result {result!r} is sent {len(result_positions)} times, expected once"
+        yield f"the tool result {result!r} is sent {len(result_positions)} times, expected once"
     elif result in conversation_results and result_positions[0] < call_positions[0]:
-        yield f"the result {result!r} comes before its call"
+        yield f"the tool result {result!r} comes before its call"
 
 
 def _check_ids(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
-    """Checks that each call has its tool name, and that each result has the id of its call if the API has ids."""
+    """Checks that each tool call names its tool, and that a call and its result both have the call id or no id."""
     plan = formatter.lower(msgs)
     uses = {str(use.input.get("place")): use for msg in msgs for use in msg.tool_uses}
     sent_names = {original: sent for sent, original in {**plan.call_ids, **plan.tool_names}.items()}
@@ -123,10 +123,10 @@ def _check_ids(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
         result = {text for _, text in results.get("result" + mark.removeprefix("call"), [])}
         id, name = sent_names.get(use.id, use.id), sent_names.get(use.name, use.name)
         if call and not any(name in text for text in call):
-            yield f"the call with {mark!r} does not name its tool {name!r}"
+            yield f"the tool call with {mark!r} does not name its tool {name!r}"
         if call and result and (id in call) != (id in result):
             has_id, lacks_id = ("the call", "the result") if id in call else ("the result", "the call")
-            yield f"{has_id} has the call id {id!r}, but {lacks_id} does not (call with {mark!r})"
+            yield f"{has_id} has the call id {id!r}, but {lacks_id} does not (tool call with {mark!r})"
 
 
 def _conservation(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _check_media(plan: Plan, msgs: Sequence[Msg]) -> Iterator[str]:
         count = text.count(json.dumps(data, ensure_ascii=False)[1:-1])
         count += text.count(plain_text) if plain_text else 0
         if count > 1:
-            yield f"the {block.type} of {place} is sent {count} times"
+            yield f"the {block.type} of {place} is sent {count} times, expected once"
         if not count and entry is not None and entry.disposition.word in SENT:
             yield f"the {block.type} of {place} is not sent, but the ledger lists it as {entry.disposition.word}"
 

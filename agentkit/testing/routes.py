@@ -24,11 +24,11 @@ class Route:
 
     Attributes:
         provider: Name of the provider or cloud, as passed to `LoopbackServer.url`.
-        path: Regular expression that matches the complete path, after percent-decoding. The optional group `model`
-            matches the name of the model. The optional group `verb` matches the part of the path that names the
-            operation.
+        path: Regular expression that matches the complete path. The path is percent-decoded before matching. The
+            optional group `model` matches the name of the model. The optional group `verb` matches the part of the
+            path that names the operation.
         service: Fake service that answers requests to the path.
-        base: Path of the base URL, which is passed to the provider's SDK client.
+        base: Path of the base URL for the provider's SDK client.
     """
 
     provider: str
@@ -44,7 +44,7 @@ class RouteMatch:
     """Route that matches the path of a request.
 
     Attributes:
-        provider: Provider of the route.
+        provider: Name of the provider or cloud.
         service: Fake service of the route.
         model: Model name in the path. Empty if the path has no model name.
         verb: Name of the operation in the path. Empty if the path names no operation.
@@ -71,7 +71,7 @@ def load_routes() -> tuple[Route, ...]:
 
 @lru_cache(maxsize=8)
 def _find_services(_path: tuple[str, ...]) -> list[tuple[Provider, str]]:
-    """Returns the providers with fake services and the names of the modules of these services.
+    """Returns each provider that has fake services, with the name of the module that contains these services.
 
     The result is cached for each value of `sys.path`, because reading all installed distributions takes 15 ms.
     """
@@ -91,7 +91,7 @@ def find_provider(name: str) -> Provider:
 
     Args:
         name: Value of `Route.provider`: name of a provider or of a cloud, such as `bedrock`. For a cloud, the
-            result is the provider whose `ROUTES` include the cloud.
+            result is the provider whose `ROUTES` contain a route of the cloud.
     """
     providers = [
         provider
@@ -105,7 +105,7 @@ def find_route(path: str, routes: Iterable[Route] | None = None) -> RouteMatch |
     """Finds the first route that matches a path. Returns None if no route matches.
 
     Args:
-        path: Path of a request. Its query is ignored.
+        path: Percent-decoded path of a request, without the query.
         routes: Routes to search, in order. None means the routes of all installed providers.
     """
     for route in load_routes() if routes is None else routes:

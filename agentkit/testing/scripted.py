@@ -97,7 +97,7 @@ class ScriptedModel(ChatModel):
 
     @property
     def requests(self) -> list[Mapping[str, Any]]:
-        """Requests of the calls, in order."""
+        """Requests of the model calls, in order."""
         return [call.request for call in self.calls]
 
     def play(self, *replies: ScriptedReply) -> None:
@@ -121,11 +121,11 @@ class _Script:
         self.calls: list[ScriptedCall] = []
 
     async def answer(self, outgoing: OutgoingRequest) -> Msg | str:
-        """Records a call. Returns the next reply, or raises it if it is an exception."""
+        """Records a model call. Returns the next prepared reply, or raises the reply if it is an exception."""
         await anyio.lowlevel.checkpoint()
         self.calls.append(ScriptedCall(outgoing.body, outgoing.options, outgoing.stream))
         if not self.replies:
-            reason = f"no prepared reply remains for call number {len(self.calls)}"
+            reason = f"no prepared reply remains for model call number {len(self.calls)}"
             raise OptionError("replies", reason, "Pass a reply for each model call to ScriptedModel.")
         reply = self.replies.popleft()
         if isinstance(reply, Exception):
@@ -187,7 +187,7 @@ class _ScriptParser(StreamParserBase):
     _played: Msg | None = None
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Processes a piece of a block, the end of a block, or the complete reply as the last event."""
+        """Processes a piece of a block, the end of a block, or (as the last event) the complete reply."""
         if "reply" in event:
             self._end(event["reply"])
         elif "block" not in event:
@@ -218,7 +218,10 @@ class _ScriptParser(StreamParserBase):
         )
 
     def finish(self) -> Msg:
-        """Returns the prepared message, or a message with the blocks that arrived if the stream broke off."""
+        """Returns the prepared message.
+
+        If the prepared reply is a text or the stream broke off, returns a message with the blocks that arrived.
+        """
         msg = super().finish()
         if self._played is None or self._played.finish_reason is not None:
             return self._played or msg

@@ -1,7 +1,7 @@
 """`LoopbackServer`: a local HTTP server that imitates every provider's API, for tests with real SDK clients.
 
-The server runs in threads and needs only the standard library, so it works with any event loop and any HTTP
-client.
+The server runs in its own threads, so it works with any event loop and any HTTP client. The server needs only the
+standard library.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ __all__ = ["LoopbackServer"]
 class LoopbackServer:
     """Server on a free port of 127.0.0.1 with the APIs of all installed providers.
 
-    If no reply remains for a model call, the server answers with an error. If a prepared reply cannot be sent, the
-    server also answers with an error, and the end of the `with` block raises this error. Examples are a reply that
-    the wire format cannot represent, and a reply function that raises an exception.
+    If no reply remains for a model call, the server answers with an error. The server also answers with an error
+    if an exception occurs while it prepares the response. The end of the `with` block then raises this exception.
+    Possible causes are a reply that the wire format cannot represent, and a reply function that fails.
 
     Args:
-        replies: One reply for all calls, or a list of replies to send in order. `PlayableReply` lists the types.
-        agent: True to answer each call with `demo_reply`.
-        validate: True to refuse requests with unpaired tool calls or results. The response then has status 400 and
-            the provider's error message.
+        replies: One reply for all model calls, or a list of replies to send in order. `PlayableReply` lists the
+            types.
+        agent: True to answer with `demo_reply` when no reply of the list remains. A single reply in `replies` is
+            then ignored.
+        validate: True to refuse invalid requests, for example requests with unpaired tool calls or results. The
+            response then has status 400 and the provider's error message.
         port: Port to listen on. 0 means any free port.
 
     Attributes:
@@ -155,7 +157,7 @@ class LoopbackServer:
     def _receive(
         self, path: str, headers: dict[str, str], raw: bytes | None
     ) -> tuple[RecordedRequest, Answer] | None:
-        """Records a request. Returns the record and the answer, or None if no route matches the path."""
+        """Records a request. Returns the recorded request and the response, or None if no route matches."""
         route = None if raw is None else find_route(unquote(urlsplit(path).path), self._routes)
         if raw is None or route is None:
             self.strays.append(path)
@@ -172,7 +174,7 @@ class LoopbackServer:
         return request, self._answer(route, request)
 
     def _answer(self, route: RouteMatch, request: RecordedRequest) -> Answer:
-        """Returns the HTTP answer to a request. The answer to a model call contains the next prepared reply."""
+        """Returns the response to a request. The response to a model call contains the next prepared reply."""
         try:
             return answer_request(route, request, partial(self._next_reply, route), validate=self._validate)
         except Exception as fault:
@@ -186,5 +188,5 @@ class LoopbackServer:
         if self._is_agent:
             return partial(demo_reply, find_provider(route.provider))
         if self._default_reply is None:
-            return LoopbackError(400, "LoopbackServer: no prepared reply remains for this call")
+            return LoopbackError(400, "LoopbackServer: no prepared reply remains for this model call")
         return self._default_reply

@@ -21,7 +21,7 @@ class FakeService(ABC):
 
     Attributes:
         media_type: Value of the `content-type` header of a stream.
-        names_events: True if each event of a stream has a line with its name, which is the value of `type`.
+        names_events: True if each event of a stream has an additional line with the event's `type`.
         id_header: Name of the header with the request id. Empty if the API sends no request id.
         stream_end: Bytes to send after the last event of a complete stream.
         prompt_keys: Keys of a request whose values form the prompt. The prompt tokens are counted in the JSON text
@@ -53,14 +53,13 @@ class FakeService(ABC):
     def get_error_code(self, error: LoopbackError) -> str:
         """Returns the code of an error, or the code in `error_codes` for the status of the error.
 
-        If `error_codes` has no code for the status, returns the code for status 500 if the status is at least 500,
-        and otherwise the code for status 400.
+        If `error_codes` does not contain the status, returns the code for 500 (statuses from 500 on) or for 400.
         """
         codes = self.error_codes
         return error.code or codes.get(error.status) or codes[500 if error.status >= 500 else 400]
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
-        """Returns the event that reports an error inside a stream. The default is the body of `build_error`."""
+        """Returns the event that reports an error inside a stream. The default is the result of `build_error`."""
         return self.build_error(error)
 
     def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
@@ -71,7 +70,7 @@ class FakeService(ABC):
     def find_fault(self, call: ReceivedCall) -> str | None:
         """Returns an error message if the real API would refuse the request, otherwise None.
 
-        Typical reasons are tool calls without results and missing keys.
+        Typical faults are tool calls without results and missing keys.
         """
         return None
 

@@ -52,8 +52,8 @@ class TokenCount(int):
 class TokenCounterBase(ABC):
     """Base class of counters for the tokens of a request, including its tools and schemas.
 
-    A subclass implements `count`. A budget calls `count` O(log n) times to fit n messages. A counter that needs no
-    I/O should derive from `LocalTokenCounter`, which a budget uses more efficiently.
+    A subclass implements `count`. A budget calls `count` O(log n) times to fit n messages into its limit. A
+    counter that needs no I/O should derive from `LocalTokenCounter`, which a budget uses more efficiently.
     """
 
     @abstractmethod
@@ -77,7 +77,7 @@ class TokenCounterBase(ABC):
 
         The default is a `CharacterTokenCounter`.
         """
-        from agentkit.tokens.text_counters import ESTIMATE  # avoids an import cycle
+        from agentkit.tokens.text_counters import ESTIMATE  # imported here to avoid an import cycle
 
         return ESTIMATE
 
@@ -140,7 +140,7 @@ async def prepare_counter(counter: LocalTokenCounter) -> None:
 def weight_key(*terms: object) -> object:
     """Returns the key under which messages cache the token estimates of a counter.
 
-    Equal arguments return the same object, which makes cache lookups fast.
+    Calls with equal arguments return the same object, which makes cache lookups fast.
     """
     return terms
 

@@ -88,10 +88,12 @@ _ENTRY = 100  # memory of a cache entry in addition to its text, in characters
 
 
 class TextCounts(dict[str, int]):
-    """Cache of token counts by text. `counts[text]` counts a text that is not in the cache.
+    """Cache of token counts by text.
 
-    Looking up a cached text is fast, because requests contain the string objects of their messages, and Python
-    caches the hash of each string object.
+    `counts[text]` returns the count of a text. A text that is not in the cache is counted first.
+
+    Looking up a cached text is fast. Requests contain the same string objects as their messages, and Python caches
+    the hash of each string object.
 
     Args:
         count: Function that counts the tokens of a text.

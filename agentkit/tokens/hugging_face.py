@@ -51,7 +51,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     needs_layout: ClassVar[bool] = True
 
     def __init__(self, tokenizer: str | Path, *, chat_template: str | None = None, model: str = "") -> None:
-        """Checks that the tokenizer file and the packages exist. `prepare` loads the file.
+        """Checks that the tokenizer file exists and that the packages are installed. `prepare` loads the file.
 
         Args:
             tokenizer: Path of a `tokenizer.json`, or of its folder. The files `tokenizer_config.json` and
@@ -127,10 +127,10 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @cached_property
     def _special(self) -> re.Pattern[str] | None:
-        """Pattern that matches the special tokens between the pieces of a rendered conversation.
+        """Pattern that matches special tokens, which separate a rendered conversation into pieces.
 
-        None if the counts of the pieces do not add up to the count of the whole text. For example, a tokenizer may
-        add a mark at the start of each text.
+        None if the tokenizer file lists no special tokens. Also None if the counts of the pieces do not add up to
+        the count of the whole text. For example, a tokenizer may add a mark at the start of each text.
         """
         added = cast("list[dict[str, Any]]", json.loads(self.file.read_text("utf-8")).get("added_tokens", []))
         special = [token for token in added if token.get("special")]

@@ -95,7 +95,7 @@ class Cells:
     docs, vision-coordinates.
 
     Attributes:
-        edge: Maximum length of the longer side in pixels, rounded up to whole cells.
+        edge: Maximum length of the longer side, in pixels, after the length is rounded up to whole cells.
         max_cells: Maximum number of cells.
     """
 

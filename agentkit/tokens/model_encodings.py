@@ -1,4 +1,4 @@
-"""Table of the encodings of models: which encoding counts the tokens of a text for a model."""
+"""Table that maps names of models to the encodings that count their tokens."""
 
 from __future__ import annotations
 

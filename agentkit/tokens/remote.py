@@ -69,7 +69,7 @@ class RemoteTokenCounter(TokenCounterBase):
     def part(self, request: Mapping[str, Any], name: str, advice: str = _ADVICE) -> Any:
         """Returns the value of a key in a request. The endpoint requires this key.
 
-        `advice` is the last sentence of the error.
+        `advice` is the last sentence of the error text if the key is missing.
 
         Raises:
             InputError: The request does not have the key, probably because the request is for another provider.

@@ -1,4 +1,4 @@
-"""Local counters that add up the counts of texts: their base class, and the estimate by characters."""
+"""Local counters that add up the counts of texts: their base class, and a counter that estimates by characters."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _TURN: Final = 300  # cost of the role and the separators of a message (OpenAI's
 _NAME: Final = 100  # cost of the key and the quotes of a speaker name
 _CALL: Final = 400  # cost of the separators around the name and the arguments of a tool call
 _FIELD: Final = 200  # cost of the quotes, colon and comma around a key
-_REASONS: Final = ("estimated by characters",)
+_REASONS: Final = ("all tokens are estimated from characters, without a tokenizer",)
 
 
 class CharacterTokenCounter(TextTokenCounter):

@@ -39,7 +39,7 @@ _TOOLS: Final = 9
 _CALL: Final = 5  # a tool call has 3 to 7 tokens in addition to its name and arguments
 _FIELD: Final = 2  # number of tokens of the quotes, colon and comma around a JSON key
 _CALLS = "the number of tokens around tool calls and tool definitions is not published"
-_MANY: Final = 200_000  # in characters; longer texts are counted in a worker thread, because counting takes long
+_MANY: Final = 200_000  # in characters; longer texts are counted in a worker thread, because counting takes time
 
 
 class TiktokenCounter(TextTokenCounter):
@@ -120,7 +120,7 @@ class TiktokenCounter(TextTokenCounter):
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """Returns `measure(request, provider)`.
 
-        A worker thread runs `measure` if more than 200,000 characters of the request are not cached.
+        `measure` runs in a worker thread if the texts without a cached count have more than 200,000 characters.
         """
         await self.prepare()
         new = sum(
@@ -162,7 +162,9 @@ class TiktokenCounter(TextTokenCounter):
 
 
 def write_tool(tool: Any, layout: WireLayout) -> str:
-    """Writes a tool as a TypeScript type with comments, the form that models read (OpenAI's cookbook).
+    """Writes a tool as a TypeScript type with comments.
+
+    OpenAI's models read tools in this form (source: OpenAI's cookbook).
 
     A tool without a name, such as a tool that the provider runs, is written as JSON.
     """

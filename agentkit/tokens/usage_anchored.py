@@ -50,8 +50,8 @@ class _Anchor:
 class UsageAnchoredCounter(TokenCounterBase):
     """Counter that adds a local estimate of new content to the usage that the provider reported last.
 
-    Call `counter.anchor(request, tokens, provider)` after each reply. `ChatModel` does this itself. The request in
-    the last `anchor` call is the anchored request.
+    Call `counter.anchor(request, tokens, provider)` after each reply. `ChatModel` calls `anchor` automatically.
+    The request in the last `anchor` call is the anchored request.
 
     If a new request begins with the anchored request, the count is the reported number of tokens plus a local
     estimate of the new parts. The comparison ignores cache markers and the closing tag of a history frame.
@@ -101,7 +101,7 @@ class UsageAnchoredCounter(TokenCounterBase):
         self._anchor = _Anchor(head, parts, tokens, measure_request(self.local, request, layout))
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns the number of tokens of a request. It is exact only for the last request passed to `anchor`.
+        """Counts the tokens of a request. The count is exact only for the last request passed to `anchor`.
 
         Args:
             request: Keyword arguments of the SDK's call.
@@ -120,7 +120,7 @@ class UsageAnchoredCounter(TokenCounterBase):
             return TokenCount(last.tokens)
         if head == last.head and parts[: len(last.parts)] == last.parts:
             new = max(0, measured - last.measured)
-            return TokenCount(last.tokens + new, ("content after the last reported usage is a local estimate",))
+            return TokenCount(last.tokens + new, ("tokens after the last reported usage are estimated locally",))
         scaled = ceil(measured * last.tokens / last.measured) if last.measured else measured
         return TokenCount(scaled, ("local estimate, scaled by the last reported usage",))
 
@@ -141,9 +141,9 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
 
 
 def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
-    """Splits a turn into a list. The first item is the turn without its parts, and the other items are the parts.
+    """Splits a turn into a list: the turn without its content parts, and then each content part.
 
-    Parts are separate items, because a later request can add parts to the same turn.
+    The parts are separate items, because a later request can add parts to the same turn.
     """
     if isinstance(turn, dict):
         fields = cast("dict[str, Any]", turn)

@@ -1,4 +1,4 @@
-"""`ToolChoice`, the tools that a model may or must call, and functions that parse a tool choice."""
+"""`ToolChoice` (the tools that a model may or must call), and functions that parse a tool choice."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ToolChoice(Validated):
     request. agentkit then also omits thinking blocks that are valid only after an unchanged beginning.
 
     Attributes:
-        mode: `auto` (the model decides), `none` (no call), `required` (at least one call) or `tool` (a call of the
-            tool `name`).
+        mode: `auto` (the model decides), `none` (no tool call), `required` (at least one tool call) or `tool`
+            (a call of the tool `name`).
         name: Name of the tool that the model must call. Only for the mode `tool`; None for any other mode.
         names: Names of the tools that the model may call, for the modes `auto` and `required`. If empty, the model
             may call all tools.
@@ -41,7 +41,8 @@ class ToolChoice(Validated):
     def __post_init__(self) -> None:
         if (self.mode == "tool") != (self.name is not None):
             rule = "requires" if self.mode == "tool" else "cannot have"
-            raise MessageError("name", f"mode {self.mode!r} {rule} a name", "Pass a name only with mode 'tool'.")
+            advice = "Pass a name with mode 'tool', and with no other mode."
+            raise MessageError("name", f"mode {self.mode!r} {rule} a name", advice)
         if self.names and self.mode not in ("auto", "required"):
             reason = f"mode {self.mode!r} cannot have a list of names"
             raise MessageError("names", reason, "Pass mode 'auto' or 'required'.")

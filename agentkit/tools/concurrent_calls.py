@@ -59,13 +59,13 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # raised again below, not wrapped in an ExceptionGroup
+            except KeyboardInterrupt as error:  # raised again below, so that no ExceptionGroup wraps it
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
                 if anyio.current_effective_deadline() == -math.inf:
                     raise
-                # On asyncio, a tool can cancel the task in which it runs.
+                # On asyncio, a tool can cancel the task in which it runs. The other tool calls then continue.
                 results[index] = ToolResultBlock(block.id, block.name, CANCELED_TEXT, is_error=True)
 
     async with anyio.create_task_group() as group:

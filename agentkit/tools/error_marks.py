@@ -37,7 +37,7 @@ def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part])
 
 
 def split_error_mark(text: str) -> tuple[str, bool]:
-    """Returns the text of a tool result without `ERROR_MARK`, and True if the text had this mark."""
+    """Returns the text of a tool result without `ERROR_MARK`, and True if the text began with this mark."""
     mark, separator, message = text.partition(" ")
     if mark != ERROR_MARK or bool(separator) != bool(message):
         return text, False

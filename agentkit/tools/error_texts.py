@@ -25,7 +25,7 @@ MAX_ERROR_CHARACTERS = 4_000
 """Maximum length of an error text that is sent to the model, in characters."""
 
 CANCELED_TEXT = "The call was canceled."
-"""Text for a tool call that was canceled while the other tool calls continue."""
+"""Text for a tool call that was canceled, if the other tool calls of the reply continue."""
 
 
 def unknown_tool_text(name: str, tool_names: Iterable[str]) -> str:
@@ -55,7 +55,7 @@ def invalid_arguments_text(name: str, error: ValidationError) -> str:
 
 
 def unsendable_value_text(type_name: str, error: Exception) -> str:
-    """Returns the text for a return value that cannot become JSON."""
+    """Returns the text for a return value that cannot be converted to JSON."""
     return f"The tool returned a {type_name} that cannot be converted to JSON: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Runs the function of a tool with validated arguments. A failure of the function becomes the tool result."""
+"""Runs the function of a tool with validated arguments. If the function fails, the tool result has the error."""
 
 from __future__ import annotations
 

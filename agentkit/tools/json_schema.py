@@ -57,8 +57,8 @@ class OutputSchema(Validated):
     def is_any_object(self) -> bool:
         """True for `response_format="json_object"`, which asks for any JSON object.
 
-        An API with a JSON mode then gets no schema. A schema of the application is sent as a schema, even if any
-        object matches it.
+        If the API has a mode for any JSON object, the request then uses this mode and contains no schema. A schema
+        that the application passes is always sent, even if any object matches the schema.
         """
         return self.name == _JSON_OBJECT and self.schema == _ANY_OBJECT and self.strict is None
 
@@ -72,7 +72,10 @@ class OutputSchema(Validated):
 
 
 OutputLike: TypeAlias = object
-"""Anything that `as_output_schema` converts. Python has no annotation for types such as `Answer | None`."""
+"""Any value that `as_output_schema` converts.
+
+The alias is `object`, because Python has no annotation for a value that is a type such as `Answer | None`.
+"""
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _JSON_OBJECT = "json_object"
@@ -144,7 +147,7 @@ def _wrap_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _move_reference(part: dict[str, Any]) -> dict[str, Any]:
-    """Changes a `$ref` to a part of the old root schema, because the old root is now the property `value`."""
+    """Updates a `$ref` that points into the old root schema. The old root is now the property `value`."""
     reference: object = part.get("$ref")
     if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
         return part
@@ -203,7 +206,7 @@ def check_schema(schema: Any, place: str) -> bool:
     The names of the keywords are not checked, because each provider supports different keywords.
 
     Raises:
-        MessageError: A keyword such as `properties` is not an object.
+        MessageError: The value of a keyword such as `properties` is not an object.
     """
     has_nulls = False
     pending: list[tuple[Any, str]] = [(schema, place)]

@@ -1,4 +1,4 @@
-"""Writes tool calls and results as text, for APIs without tool roles and for the calls of other agents."""
+"""Writes tool calls and their results as text, for APIs without tool roles and for tool calls of other agents."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def rename_tool(tool: Tool, name: str) -> Tool:
 
 
 def declare_tool(tool: Tool, schema_key: str | None) -> dict[str, Any]:
-    """Writes the declaration of a tool for a request, with a copy of the schema.
+    """Returns the declaration of a tool for a request. The declaration contains a copy of the schema.
 
     An empty description is omitted. If `schema_key` is None, the schema is omitted. The strict flag is never
     written, because its key differs between APIs. If `tool.strict` is not None, the converter writes the flag.

@@ -1,6 +1,6 @@
 """Provider for Anthropic's Messages API, which is also available through Bedrock, Vertex and Foundry.
 
-The formatters need no SDK. Model calls need the extra `anthropic`. Read `convert` first.
+The formatters need no SDK. Model calls need the extra `anthropic`. Read the module `convert` first.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ _PIECE_BYTES = 8 * 1024
 async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any]]:
     """Yields events in Anthropic's format from Bedrock's binary messages.
 
-    The function uses botocore's parser directly. The Anthropic SDK would first load botocore's description of the
-    whole service, and would thus block the event loop for a tenth of a second. Source of the format: AWS docs,
-    InvokeModelWithResponseStream.
+    The function uses botocore's parser directly. The Anthropic SDK's parser would first load botocore's
+    description of the whole Bedrock service, which would block the event loop for a tenth of a second. Source of
+    the format: AWS docs, InvokeModelWithResponseStream.
 
     Raises:
         MissingExtraError: botocore is not installed.

@@ -25,7 +25,7 @@ STRICT = StrictRules(
 )
 """Keywords and formats that the API supports in the schemas of strict tools (Anthropic docs: structured-outputs).
 
-Keywords with only partial support are not listed.
+Keywords that the API supports only partially are not listed.
 """
 
 _REFUSED = frozenset(
@@ -42,8 +42,8 @@ _REFUSED = frozenset(
 def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a copy of a JSON schema without the keywords that Anthropic's grammar compiler does not accept.
 
-    The removed keywords, except `$schema`, are listed in the `description` of the copy. `oneOf` becomes `anyOf`.
-    The schema of an object gets `"additionalProperties": false`.
+    The `description` of the copy lists the removed keywords, except `$schema`, with their values. `oneOf` becomes
+    `anyOf`. The schema of an object gets `"additionalProperties": false`.
 
     The function changes only the top level of the schema. `map_schema` calls the function for each nested schema.
     """

@@ -123,7 +123,7 @@ def part_places(data: Mapping[str, Any]) -> frozenset[str]:
 class ServerPart:
     """Collector for the pieces of a streamed block that Anthropic's server creates.
 
-    Examples of such blocks are server tool calls and compactions.
+    Examples of such blocks are server tool calls, and compactions (summaries of earlier messages).
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ class ServerPart:
         self.pieces: list[str] = []
 
     def read(self, delta: Mapping[str, Any]) -> None:
-        """Adds a piece of a tool call's arguments, or sets the content of a compaction.
+        """Adds a piece of a tool call's arguments, or sets the content of a compaction (a summary of messages).
 
         Source: Anthropic SDK, InputJSONDelta and BetaCompactionContentBlockDelta.
         """

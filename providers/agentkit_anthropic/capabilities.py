@@ -42,7 +42,7 @@ _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Returns a system prompt as a list of parts. A string then has the same hash as a list with this text."""
+    """Converts a system prompt to a list of parts. A string and a list with its text then have the same hash."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 
@@ -84,7 +84,7 @@ MESSAGES = Capabilities(
         needs_user=True,
     ),
     tools=ToolCapabilities(
-        results="together",  # all results must be in the next user message, before other blocks
+        results="together",  # all tool results must be in the next user message, before other blocks
         # The API requires call ids that match '^[a-zA-Z0-9_-]+$'. The maximum length of an id is not documented.
         call_ids=NameRule(limit=128, prefix="toolu_"),
         names=NameRule(limit=64),
@@ -124,7 +124,7 @@ MESSAGES = Capabilities(
 """Rules that are valid for all current Claude models. Quotations in the comments are error texts from the API."""
 
 _FAMILY = r"(opus|sonnet|haiku|fable|mythos)"
-# The pattern also matches the older forms of names: claude-3-opus, claude-4-opus and Bedrock's claude-v2:1.
+# The pattern also matches older forms of model names: claude-3-opus, claude-4-opus and Bedrock's claude-v2:1.
 _UP_TO_4 = rf"claude-(instant|v?[1-3](?!\d)|4(?!\d)|{_FAMILY}-4(?!\d))"
 _FIVE = r"5(?![.-]?\d)"  # version 5 without a minor version
 
@@ -136,9 +136,10 @@ FACTS = (
         _DATE,
     ),
     ModelFact(
-        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse the types "tool" and "any" (Anthropic docs:
-        # api/errors). Sonnet 5.5 refuses both too (models/sonnet-5-5/whats-new). The page on Fable 5.2 mentions no
-        # change. Fable 5 (anthropics/claude-cookbooks#854) and Haiku 5.5 (migration guide) accept both types.
+        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse the tool_choice types "tool" and "any"
+        # (Anthropic docs: api/errors). Sonnet 5.5 refuses both too (models/sonnet-5-5/whats-new). The page on
+        # Fable 5.2 mentions no change. Fable 5 (anthropics/claude-cookbooks#854) and Haiku 5.5 (migration guide)
+        # accept both types.
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}|claude-haiku-5[.-]5",
         {"tools.choices": frozenset({"auto", "none", "required", "tool"})},
         'only the newest models refuse the tool_choice types "tool" and "any" (Anthropic docs: api/errors)',

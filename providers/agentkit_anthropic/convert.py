@@ -48,11 +48,11 @@ class AnthropicChatFormatter(FormatterBase):
 
     Args:
         model: Name of the model. With None, requests use only features that all current models accept.
-        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache: the last block of the system
-            prompt, the last block that later requests repeat unchanged, the last block before the assistant's
-            last turn, and one earlier block. `"auto-1h"` marks the same blocks, and extends the cache time from
-            five minutes to one hour. The default is `"off"`, because a cache write costs 1.25 times the input
-            price, or twice the input price with `"auto-1h"`.
+        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache. The first one is the last block
+            of the system prompt. The others are the last block that later requests repeat unchanged, the last
+            block before the assistant's last turn, and one earlier block. `"auto-1h"` marks the same blocks, and
+            extends the cache time from five minutes to one hour. The default is `"off"`, because a cache write
+            costs 1.25 times the input price, or twice the input price with `"auto-1h"`.
         **options: See `FormatterOptions`.
 
     """
@@ -122,7 +122,7 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 _Place = Literal["assistant", "user", "plain"]
-"""Where the request contains the blocks: in an assistant turn, in a user turn, or in "plain" content.
+"""Position of blocks in a request: an assistant turn, a user turn, or "plain" content.
 
 "plain" content is a system prompt or a failed tool result. Text blocks in plain content have only the keys `type`
 and `text`.

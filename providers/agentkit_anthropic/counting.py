@@ -68,7 +68,7 @@ def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
 
 
 def _replace_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
-    """Returns a copy of a message, with placeholders for images and documents that the token-counting API refuses.
+    """Returns a copy of a message with placeholders for images and documents that the token-counting API refuses.
 
     Appends the refused images and documents to `media`. If there are none, returns the message itself.
     """

@@ -132,7 +132,7 @@ class AnthropicEndpoint(SDKEndpoint):
         return super().failure_from_exception(error) or _parse_foreign_error(error)
 
     def failure_from_status_error(self, error: Any) -> Failure:
-        """Returns a `Failure` for the SDK's error about an HTTP error status.
+        """Converts the SDK's exception for an HTTP error status to a `Failure`.
 
         For Bedrock, the error code comes from the response header `x-amzn-errortype`.
         """

@@ -156,7 +156,7 @@ def _state(block_type: str, block: Mapping[str, Any], **more: Any) -> OpaqueStat
 
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
-    """Converts a text block. Citations become metadata, because only assistant turns can contain citations."""
+    """Converts a text block. Citations become metadata, which requests never contain."""
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "expected a string", "Pass the text as a string.")
     citations = as_list(block.get("citations"))

@@ -40,7 +40,7 @@ _CUTTING_REASONS = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
 """Finish reasons of replies whose last tool call may be incomplete."""
 
 _NOTE_KEYS = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
-"""Keys of a reply whose values are copied to the metadata of the message."""
+"""Keys of a reply. The values of these keys are copied to the metadata of the message."""
 
 
 class AnthropicStreamParser(StreamParserBase):
@@ -107,7 +107,7 @@ class AnthropicStreamParser(StreamParserBase):
         elif event_type == "message_stop":
             self.is_complete = True
             self._end({})
-        elif event_type == "error" or (event_type is None and "error" in event):  # some gateways omit the type
+        elif event_type == "error" or (event_type is None and "error" in event):  # some gateways omit `type`
             error = as_object(event.get("error"))
             self.reply.fail(as_text(error.get("message")), as_text(error.get("type")) or None)
 
@@ -209,7 +209,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._empty_call = None
 
     def _close_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
-        """Adds citations to the metadata and the state of a text block. Later requests contain the state."""
+        """Adds citations to the metadata and the state of a text block. Later requests send the state back."""
         citations = self._citations.pop(index, None)
         key = key or self._texts.get(index)
         if citations and key:

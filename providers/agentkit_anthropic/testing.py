@@ -206,7 +206,7 @@ def _part_ids(message: Mapping[str, Any], part_type: str, key: str) -> list[str]
 
 
 class FakeBedrock(FakeMessages):
-    """Fake service for Bedrock's `invoke`, and for `invoke-with-response-stream` with binary events."""
+    """Fake service for Bedrock's operations `invoke` and `invoke-with-response-stream` (with binary events)."""
 
     media_type = "application/vnd.amazon.eventstream"
     id_header = "x-amzn-requestid"

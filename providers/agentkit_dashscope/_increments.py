@@ -36,7 +36,7 @@ class Increments(Generic[_Key]):
         self._growths = 0
 
     def add(self, key: _Key, piece: str) -> str:
-        """Adds a piece to the text of a key. Returns the part of the piece that earlier pieces did not contain."""
+        """Adds a piece to the text of the block with the key. Returns only the new text in the piece."""
         if self.cumulative is False:
             return piece
         text = self._join(key, len(piece))
@@ -89,7 +89,7 @@ class Increments(Generic[_Key]):
         return piece
 
     def _join(self, key: _Key, length: int) -> str:
-        """Returns the earlier text of a key, to check whether a piece of `length` characters begins with it.
+        """Returns the earlier text of a key, to check whether a piece of `length` characters begins with the text.
 
         If the text is longer than the piece, the check fails in any case. The last part of the text may then be
         missing from the result.

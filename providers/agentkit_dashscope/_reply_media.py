@@ -1,4 +1,4 @@
-"""Parsers for media in replies. Images, audio and video are URLs. Audio can also be pieces of base64 text."""
+"""Parsers for media in replies. Images, audio and video are URLs. Audio can also arrive as base64 pieces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReplyAudio:
         self._url: object = None
 
     def add(self, audio: dict[str, Any]) -> None:
-        """Adds the audio of an event: a piece of base64 data, or at the end the URL of the complete audio."""
+        """Adds the audio of an event: a piece of base64 data, or (in the last event) the URL of the audio."""
         data = audio.get("data")
         if data and isinstance(data, str):
             self._pieces.append(data)

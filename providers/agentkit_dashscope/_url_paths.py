@@ -1,7 +1,7 @@
-"""Choice between the two URL paths of DashScope's native API, and conversion of messages for each of them.
+"""Choice between the two URL paths of DashScope's native API, and conversion of messages for each path.
 
-A model accepts requests on one of the paths only. A message has a string on the text path, and a list of parts on
-the multimodal path.
+A model accepts requests on only one of the paths. The content of a message is a string on the text path, and a
+list of parts on the multimodal path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
 
 
 class UrlPaths:
-    """The URL paths of models. Remembers the path of a model that refused the other path."""
+    """Selector of URL paths. Stores the correct path of each model that has refused the other path."""
 
     def __init__(self) -> None:
         self._learned: dict[str, str] = {}

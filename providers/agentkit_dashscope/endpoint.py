@@ -48,12 +48,12 @@ class DashScopeEndpoint(EndpointBase):
     On asyncio, the transport retries a failed call unless the call is streamed. On trio, the transport never
     retries a call.
 
-    A request whose content is a string is first sent to the text path. If the API reports that this path is wrong
-    for the model, the endpoint converts the request and sends it to the multimodal path. Later requests to the
-    model are sent only to the multimodal path. In the same way, a request with lists of parts is first sent to the
-    multimodal path, and after such an error to the text path.
+    A request whose message contents are strings is first sent to the text path. If the API reports that this path
+    is wrong for the model, the endpoint converts the request and sends it to the multimodal path. Later requests
+    to the model are sent only to the multimodal path. In the same way, a request with lists of parts is sent to
+    the multimodal path first, and after such an error to the text path.
 
-    All parameters of a call are sent in the field `parameters`, except `extra_headers`, `extra_query` and
+    All parameters of a model call are sent in the field `parameters`, except `extra_headers`, `extra_query` and
     `timeout`.
     """
 
@@ -192,7 +192,7 @@ class DashScopeEndpoint(EndpointBase):
 
     @property
     def _transport(self) -> Any:
-        """HTTP transport of the SDK. Retries are off on trio, because the SDK waits with `asyncio.sleep`."""
+        """HTTP transport of the SDK, without retries on trio, because the SDK's retries use `asyncio.sleep`."""
         if _is_on_asyncio():
             return self.client.transport
         if self._client_without_retries is None:
@@ -216,7 +216,7 @@ class DashScopeEndpoint(EndpointBase):
                 request_id=error.request_id or failure.request_id or find_request_id(headers),
                 retry_after=parse_retry_after(headers),
             )
-        # The SDK uses the code of an error as a dict key. If the code is a list or an object, the SDK fails.
+        # The SDK uses the code of an error as a dict key. This raises a TypeError if the code is a list or a dict.
         if isinstance(error, TypeError) and "unhashable" in str(error):
             return Failure("the error reply has a code that is not a string")
         if isinstance(error, httpx.HTTPStatusError):

@@ -35,7 +35,7 @@ __all__ = ["load_native"]
 _MESSAGE_KEYS: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
 _CONTENT_KEYS: Final = ("content", "reasoning_content", "tool_calls")
 _STORED_KEYS: Final = ("session_id", "memory_id")
-"""Request keys that refer to a conversation stored by the service (Model Studio docs: application calls)."""
+"""Request keys that refer to a conversation stored by the provider (Model Studio docs: application calls)."""
 
 
 def load_native(log: object) -> list[Msg]:

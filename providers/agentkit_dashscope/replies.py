@@ -126,7 +126,7 @@ class DashScopeStreamParser(StreamParserBase):
     def close(self) -> None:
         """Adds the usage, the citations and other metadata to the message at the end of a reply.
 
-        Also adds the audio block if `_end` was not called, because the reply has no finish reason.
+        If the reply has no finish reason, `_end` was not called. This method then also adds the audio block.
         """
         self._set_usage()
         if self.reply.finish_reason is None:
@@ -223,7 +223,7 @@ def _requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | Non
     """Returns True if a request asks for a stream in which each event repeats all earlier text.
 
     The request contains `incremental_output` as an argument of the SDK's method, or in `parameters` of the JSON
-    body. The result is the opposite of this value. Returns None if the request does not contain the value.
+    body. The result is the opposite of `incremental_output`, or None if the request does not contain this key.
     """
     if request is None:
         return None

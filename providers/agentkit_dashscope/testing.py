@@ -128,7 +128,7 @@ def _deltas(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
         yield {**role, "content": piece, "reasoning_content": ""}
     for index, use in enumerate(reply.msg.tool_uses):
         yield {**role, "content": "", "tool_calls": [_call(index, use, "")]}
-        for piece in reply.split(use.arguments):  # only the first piece of a call has an id
+        for piece in reply.split(use.arguments):  # only the first piece of a tool call has an id
             delta = {"index": index, "id": "", "type": "function", "function": {"arguments": piece}}
             yield {**role, "content": "", "tool_calls": [delta]}
 

@@ -77,7 +77,7 @@ ROW = OpenAICompatible(
     key="DEEPSEEK_API_KEY",
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
-    reasoning_always=True,  # required in each assistant message if a request has tools (guides/thinking_mode)
+    reasoning_always=True,  # assistant messages need the key if a request has tools (guides/thinking_mode)
     last_keys=_LAST,
     testing="agentkit_deepseek.testing",
 )
@@ -88,9 +88,9 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
 
     The `AsyncOpenAI` client needs `base_url="https://api.deepseek.com"`. The API has a thinking mode, which is on
     by default. In thinking mode, each assistant message of a conversation with tools must have the key
-    `reasoning_content`, even with an empty text. The formatter writes the key in all assistant messages of all
-    requests, because the API ignores the key if a conversation has no tools. Reasoning from models of other
-    vendors is omitted.
+    `reasoning_content`, even with an empty text. Without tools, the API ignores the key. The formatter therefore
+    writes the key in all assistant messages, except for models without a thinking mode. Reasoning from models of
+    other vendors is omitted.
     """
 
     vendor = ROW

@@ -1,6 +1,6 @@
 """Parsers for tool choices and schemas in logged requests.
 
-A log can contain arguments of an SDK, the JSON body of a request, or values of protobuf messages.
+A log can contain arguments of an SDK method, the JSON body of a request, or values of protobuf messages.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _KEYWORDS = {"defs": "$defs", "ref": "$ref", **{name: to_camel_case(name) for na
 
 
 def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
-    """Converts the top level of a `Schema` (OpenAPI 3.0) to JSON Schema. `map_schema` converts the nested schemas.
+    """Converts the top level of a `Schema` (OpenAPI 3.0) to JSON Schema.
 
-    In a `Schema`, types are in upper case, and `nullable` is a separate field.
+    `map_schema` calls this function for the root schema and for each nested schema. In a `Schema`, the names of
+    types are in upper case, and `nullable` is a separate field.
     """
     converted = {_KEYWORDS.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
     for key in ("default", "example"):
@@ -48,11 +49,11 @@ def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_tool_choice(value: object) -> Any:
-    """Converts a `FunctionCallingConfig` to the dict of a tool choice in agentkit's format."""
+    """Converts a `FunctionCallingConfig` to a tool choice in agentkit's format, which is a dict."""
     config: dict[str, Any] = as_object(value)
     names = as_list(config.get("allowedFunctionNames") or config.get("allowed_function_names"))
     mode = _enum_name(config.get("mode"), _MODES)
-    if mode == "validated":  # like "auto", but the arguments of each call match the schema of the tool
+    if mode == "validated":  # "validated" is "auto" with arguments that match the schema of the tool
         mode = "auto"
     if mode == "any" and len(names) == 1:
         return {"name": names[0]}

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 OPAQUE_KEYS = ("executable_code", "code_execution_result", "tool_call", "tool_response")
-"""Keys for the calls and results of server tools. Parts with these keys must be sent back in later requests.
+"""Keys for the calls and results of tools that Google runs. Later requests must contain the parts with these keys.
 
 "The client is expected to echo this message back" (google-genai: Part.tool_call).
 """
@@ -102,9 +102,9 @@ def normalize_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normalize_base64(data: object) -> str:
-    """Returns bytes or base64 text as base64 text with padding, in the standard alphabet.
+    """Returns base64 text with padding, in the standard alphabet.
 
-    The given text may use the standard or the URL-safe alphabet.
+    `data` is bytes, or base64 text in the standard or the URL-safe alphabet.
     """
     if isinstance(data, bytes):
         return base64.b64encode(data).decode("ascii")
@@ -119,9 +119,10 @@ def get_signature(part: Mapping[str, Any]) -> str | None:
 
 
 def normalize_value(value: Any) -> Any:
-    """Returns a JSON value with snake_case keys, base64 data in the standard alphabet, and no null values.
+    """Returns a copy of a JSON value with snake_case keys and without null values.
 
-    Nested objects are converted too, except the values of `_FREE_KEYS`.
+    Base64 data is converted to the standard alphabet. Nested objects are converted too, except objects whose key
+    is one of `_FREE_KEYS`.
     """
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
@@ -158,10 +159,10 @@ def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
 
 
 def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns a key that pairs a call of a server tool with its result. Returns None for any other part.
+    """Returns a key that pairs a call of a tool that Google runs with its result. Returns None for any other part.
 
     The first item of the key is "request" for a call (or for code), and "response" for a result. The second item
-    is the same for a call and its result, and contains the id of the call if there is an id.
+    is the same for a call and its result. It contains the id of the call, if the call has an id.
     """
     for request, response in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if request in data:
@@ -219,7 +220,7 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part refers to a file in Gemini's Files API. Other providers cannot open such a file."""
+    """Returns True if a part refers to a file in Gemini's Files API. Only Gemini's API can open such a file."""
     return is_stored_uri(as_text(normalize_keys(as_object(part.get("file_data"))).get("file_uri")))
 
 
@@ -237,7 +238,10 @@ def has_content(part: Mapping[str, Any]) -> bool:
 
 
 def as_content(system: Any) -> dict[str, Any]:
-    """Converts a system instruction to a `Content` object, as the SDK does. Text and parts get the role `user`."""
+    """Returns a system instruction as a `Content` object, as the SDK does.
+
+    A text, a part or a list of parts becomes a `Content` object with the role `user`.
+    """
     if isinstance(system, Mapping) and "parts" in system:
         return cast("dict[str, Any]", system)
     part = {"text": system} if isinstance(system, str) else cast("object", system)
@@ -246,5 +250,5 @@ def as_content(system: Any) -> dict[str, Any]:
 
 
 def copy_opaque_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a part as JSON values with snake_case keys, for the data of an OpaqueBlock."""
+    """Returns the data of an OpaqueBlock for a part: a copy of the part as JSON values with snake_case keys."""
     return cast("dict[str, Any]", make_json_safe(normalize_value(dict(part))))

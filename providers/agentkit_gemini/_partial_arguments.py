@@ -30,7 +30,7 @@ _MAX_INDEX_DIGITS = 9
 class PartialArguments:
     """Collector for the pieces of one tool call's arguments.
 
-    Strings can contain lone surrogates, because a character can be split between two pieces.
+    The collected strings can contain lone surrogates, because a character can be split between two pieces.
     """
 
     def __init__(self) -> None:
@@ -47,14 +47,14 @@ class PartialArguments:
         return self._arguments
 
     def update(self, arguments: Mapping[str, Any]) -> None:
-        """Adds complete arguments. Replaces earlier arguments with the same names."""
+        """Adds complete arguments. They replace earlier arguments with the same names."""
         self._arguments.update(arguments)
 
     def append_text(self, part: dict[str, Any]) -> bool:
-        """Appends the text in a part of the reply, if the part only continues an unfinished string.
+        """Appends the text in a part of a reply, if the part only continues an unfinished string.
 
-        Returns False for any other part. This method is a fast path for the most common parts. Parts with
-        snake_case keys are not recognized.
+        Returns True if the text was appended. This method is a fast path for the most common parts. It does not
+        recognize parts with snake_case keys.
         """
         call: dict[str, Any] | None = part.get("functionCall")
         if len(part) > 1 or not isinstance(call, dict) or len(call) > 2 or not call.get("willContinue"):

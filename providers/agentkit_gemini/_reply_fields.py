@@ -53,7 +53,7 @@ FINISH_REASONS = (
     *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "MODEL_ARMOR", "IMAGE_SAFETY"),
     *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "UNEXPECTED_TOOL_CALL", "NO_IMAGE"),
 )
-"""Names of finish reasons. Some gateways send numbers instead, which are the indices of the names.
+"""Names of finish reasons. Some gateways send the index of a name instead of the name.
 
 Source: google.cloud.aiplatform_v1, Candidate.FinishReason.
 """
@@ -62,7 +62,7 @@ BLOCK_REASONS = (
     *("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR"),
     *("IMAGE_SAFETY", "JAILBREAK"),
 )
-"""Names of block reasons. Some gateways send numbers instead, which are the indices of the names.
+"""Names of the reasons for blocked prompts. Some gateways send the index of a name instead of the name.
 
 Source: google.cloud.aiplatform_v1, GenerateContentResponse.PromptFeedback.BlockedReason.
 """
@@ -83,7 +83,8 @@ def get_enum_name(value: object, names: Sequence[str]) -> str:
 def parse_usage(fields: Mapping[str, Any]) -> Usage:
     """Parses token usage. Input tokens include tokens of tool results, and output tokens include thinking tokens.
 
-    In the API, these tokens are separate counts (google-genai: GenerateContentResponseUsageMetadata).
+    The API reports the tokens of tool results and the thinking tokens as separate counts (google-genai:
+    GenerateContentResponseUsageMetadata).
     """
     thoughts = as_token_count(get_field(fields, "thoughts_token_count"))
     prompt = as_token_count(get_field(fields, "prompt_token_count"))
@@ -96,7 +97,7 @@ def parse_usage(fields: Mapping[str, Any]) -> Usage:
 
 
 def parse_stream_error(value: object) -> Failure:
-    """Returns a `Failure` for an error in a stream. The error is an error object of the API, or a text."""
+    """Returns a `Failure` for an error in a stream. `value` is an error object of the API, or a text."""
     error = as_object(value)
     failure = parse_failure({"error": error}) or Failure(as_text(value))
     return replace(
@@ -105,7 +106,7 @@ def parse_stream_error(value: object) -> Failure:
 
 
 def check_reply(reply: Mapping[str, Any]) -> None:
-    """Raises MessageError if the value is an error of the provider, or is not a Gemini reply."""
+    """Raises MessageError if `reply` reports an error of the provider, or is not a reply of Gemini."""
     if reply.get("error"):
         error = as_object(reply["error"])
         message = as_text(error.get("message")) or "the error has no message"

@@ -1,4 +1,4 @@
-"""Conversion of arguments for google-genai to the JSON body of Gemini's REST API."""
+"""Conversion of the arguments of google-genai's methods to the JSON body of Gemini's REST API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # the values of t
 
 
 def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the JSON body of `POST models/MODEL:generateContent` for the arguments `contents` and `config`.
+    """Returns the JSON body of `POST models/MODEL:generateContent` for `generate_content(**request)`.
 
     The keys that the API defines are in camelCase, also in nested objects. The API also accepts snake_case, but a
     proxy can omit keys in snake_case. Base64 data keeps the standard alphabet, which the API accepts.

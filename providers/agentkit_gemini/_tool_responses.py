@@ -1,4 +1,7 @@
-"""Conversion between tool results and Gemini's function responses. Function responses contain a JSON object."""
+"""Conversion between tool results and Gemini's function responses.
+
+A function response contains the result as a JSON object.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ _RESULT_KEYS = frozenset({"id", "name", "parts"})
 
 
 def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock, bool]:
-    """Returns the text of a function response as a TextBlock, and True if the response is an error.
+    """Returns the text of a function response as a TextBlock, and True if the function response is an error.
 
     The text of `{"output": text}` and `{"error": text}` is `text` (google-genai: FunctionResponse.response). Any
-    other object becomes JSON text, and the state of the text block stores the object. The state also stores other
-    fields of the function response (`scheduling`, `will_continue`).
+    other object becomes JSON text, and the opaque state of the text block stores the object. The opaque state also
+    stores other fields of the function response (`scheduling`, `will_continue`).
 
     Raises:
         MessageError: The required field `response` is missing or is not an object.
@@ -38,7 +41,7 @@ def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock
 
 
 def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """Returns the fields of a function response, except id, name and parts, for a tool result.
+    """Returns the fields of the function response for a tool result. The fields id, name and parts are missing.
 
     The field `response` is `{"output": text}` or `{"error": text}`. If the tool result was loaded from a function
     response, the other fields of this function response are included, such as `scheduling`. If the tool result is

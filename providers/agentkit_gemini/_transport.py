@@ -15,7 +15,7 @@ __all__ = ["Sender"]
 class Sender:
     """Substitute for the SDK's API client in one model call. The substitute sends a finished request body.
 
-    The SDK's `AsyncModels` chooses the URL path and calls its API client, which is a `Sender`. The `Sender` passes
+    The SDK's `AsyncModels` chooses the URL path and calls the substitute as its API client. The substitute passes
     the finished body to the real API client, which builds, signs, sends and retries the request. The SDK does not
     parse the reply.
     """
@@ -105,7 +105,7 @@ async def _empty_stream() -> AsyncGenerator[Any]:
 
 
 async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """Yields the bytes of an event stream. Yields bare JSON in the stream as one parsed value.
+    """Yields the bytes of an event stream, and yields bare JSON in the stream as one parsed value.
 
     Bare JSON is JSON outside an event. The API can send an error in this form, and the SDK also accepts such
     errors. More than 16 MiB of bare JSON cannot be an error, and is yielded as bytes.

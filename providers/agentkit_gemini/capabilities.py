@@ -54,10 +54,10 @@ GENERATE = Capabilities(
     name="Gemini",
     issuer="gemini",
     wire="gemini",
-    json_object="native",  # response_mime_type (google-genai: GenerateContentConfig)
+    json_object="native",  # the field `response_mime_type` requests JSON (google-genai: GenerateContentConfig)
     layout=LAYOUT,
     turns=TurnCapabilities(
-        late_system="line",  # API error for the role system: "Please use a valid role: user, model."
+        late_system="line",  # API error for a turn with the role `system`: "Please use a valid role: user, model."
         first_user=True,  # the API accepts function calls only after a user turn
         last_user=True,
         needs_user=True,
@@ -81,7 +81,7 @@ GENERATE = Capabilities(
         document=MediaRule(
             types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"),
             schemes=_URLS,
-            limits=MediaLimits(data=66_000_000),  # base64 characters, for at most 50 MB per PDF
+            limits=MediaLimits(data=66_000_000),  # in base64 characters; a PDF file can have at most 50 MB
         ),
         total=95_000_000,  # below the limit of 100 MB of inline data (Gemini docs: file-input-methods)
         roles=frozenset({"user", "assistant"}),  # model turns can contain media that the model generated
@@ -106,7 +106,7 @@ _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "t
 FACTS = (
     ModelFact(
         r"gemini-([3-9]|[1-9]\d)",
-        # Only URIs of the Files API are allowed in function responses. Other URIs seem to be unsupported: Protobuf
+        # In function responses, only URIs of the Files API are sent. Other URIs seem to be unsupported: Protobuf
         # v1beta has no URI field in function responses, and the Kotlin SDK calls its URI field unsupported.
         {
             "media.result_kinds": frozenset({"image", "document"}),

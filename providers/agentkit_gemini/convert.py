@@ -71,7 +71,7 @@ class GeminiChatFormatter(FormatterBase):
 
 
 class GeminiMultiAgentFormatter(GeminiChatFormatter):
-    """Formatter for Gemini's `generateContent` API. Writes the texts of several speakers into one user turn."""
+    """Formatter for Gemini's `generateContent`. Writes the texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 
@@ -102,7 +102,7 @@ def _part(block: Block) -> dict[str, Any]:
 
 
 def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
-    """Returns the signature and the additional fields of a part from the state of its block."""
+    """Returns the signature and the additional fields of a part from the opaque state of its block."""
     if state is None:
         return {}
     fields = {key: copy_json(item) for key, item in get_state_fields(state).items() if key != "display_name"}
@@ -112,8 +112,8 @@ def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
 def _sign_first_call(parts: list[dict[str, Any]], placeholder: str | None) -> None:
     """Adds the placeholder signature to the first tool call of a turn, if this call has no signature.
 
-    Some models require a signature in the first of parallel calls (Gemini docs: thought-signatures). For other
-    models, `placeholder` is None, and the function does nothing.
+    Some models require a signature in the first of several parallel calls (Gemini docs: thought-signatures). For
+    other models, `placeholder` is None, and the function does nothing.
     """
     first = next(part for part in parts if "function_call" in part)
     if placeholder and "thought_signature" not in first:
@@ -132,7 +132,7 @@ def _media(block: MediaBlock) -> dict[str, Any]:
 def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """Converts a tool result to a function response (google-genai: FunctionResponse).
 
-    `names` maps call ids to tool names. The function response contains the tool name of its call.
+    `names` maps call ids to tool names. The function response contains the tool name of the matching tool call.
     """
     name = names.get(block.id, block.name)
     response: dict[str, Any] = {"id": block.id, "name": name, **build_response_fields(block)}

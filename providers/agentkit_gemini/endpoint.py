@@ -171,7 +171,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
     """Returns the argument `config` of the SDK's method.
 
-    The result is a dict, because the SDK would make a deep copy of a GenerateContentConfig.
+    The result is a dict and not a GenerateContentConfig, because the SDK would make a deep copy of such an object.
     """
     from google.genai import types
 
@@ -183,9 +183,9 @@ def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
 
 
 def _with_timeout(http_options: Any, seconds: float) -> Any:
-    """Returns the HTTP options with a timeout. The SDK expects the timeout in milliseconds.
+    """Returns the HTTP options with a timeout, which the SDK expects in milliseconds.
 
-    If the given options already have a timeout, this timeout is kept.
+    If the options already have a timeout, this timeout is kept.
     """
     timeout = max(1, round(seconds * 1_000))
     if http_options is None or isinstance(http_options, Mapping):
@@ -202,6 +202,6 @@ def _config_with_body(outgoing: OutgoingRequest) -> dict[str, Any]:
 
 
 def _read_config(config: object) -> dict[str, Any]:
-    """Returns a config as a dict with snake_case keys. The given config can be a dict, an SDK object or None."""
+    """Returns a config as a dict with snake_case keys. The argument can be a dict, an SDK object or None."""
     fields = cast("Mapping[str, Any]", native_to_json(config) if config is not None else {})
     return {_WORD_START.sub("_", name).lower(): item for name, item in fields.items()}

@@ -65,14 +65,14 @@ _PART_KEYS = frozenset({"text", "inline_data", "file_data", "function_call", "fu
 
 
 def load_native(log: object) -> list[Msg]:
-    """Loads a conversation from contents or from a request.
+    """Loads a conversation from the `contents` of a request, or from a complete request.
 
     A request is a dict with the arguments of `generate_content`, or the JSON body of the HTTP request. The log may
     contain SDK objects, and keys in snake_case or camelCase.
 
     The system instruction becomes the first message. Function responses become separate messages with the names
-    and ids of their calls. Files of the Files API, and calls and results of server tools, become OpaqueBlocks.
-    Unreadable parts become InvalidBlocks. Documented placeholder signatures are omitted.
+    and ids of their calls. Unreadable parts become InvalidBlocks. Files of the Files API become OpaqueBlocks, and
+    so do calls and results of tools that Google runs. Documented placeholder signatures are omitted.
 
     Raises:
         MessageError: The value is not a conversation in Gemini's format.
@@ -248,7 +248,7 @@ class _Loader:
 
 
 def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
-    """Returns opaque state with the additional fields of a part, or None if the part has no such fields.
+    """Returns opaque state with the additional fields of a part. Returns None if the state would be empty.
 
     If `model` is True, the model wrote the part. The state then also contains the signature of the part.
     """
@@ -274,7 +274,7 @@ def _parse_response_part(value: object) -> MediaBlock | OpaqueBlock | InvalidBlo
 def _parse_media(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> MediaBlock:
     """Converts a media item to a block.
 
-    If the model generated the item while thinking, the state of the block contains `thought`.
+    If the model generated the item while thinking, the opaque state of the block contains the field `thought`.
     """
     block = parse_media(part)
     if model and part.get("thought") is True:

@@ -57,7 +57,7 @@ class GeminiStreamParser(StreamParserBase):
 
     The parser also accepts raw bytes of server-sent events. Adjacent texts without a signature become one block,
     even if they are in different chunks. A part with a signature becomes a separate block, even if its text is
-    empty. The parser reads only the first of several candidates.
+    empty. If a reply has several candidates, the parser reads only the first candidate.
     """
 
     provider = "gemini"
@@ -261,7 +261,7 @@ class GeminiStreamParser(StreamParserBase):
     def _update_usage(self, usage: dict[str, Any]) -> None:
         """Merges the token usage of a chunk with the earlier usage, because a later chunk may omit fields.
 
-        Every chunk has usage, but `self.reply` gets the usage only with the first chunk and at the end.
+        Every chunk has usage, but `self.reply` is updated only with the first chunk and at the end of the reply.
         """
         has_null = None in usage.values()
         self._usage |= {key: item for key, item in usage.items() if item is not None} if has_null else usage

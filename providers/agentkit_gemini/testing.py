@@ -88,7 +88,7 @@ class FakeGemini(FakeService):
     def find_fault(self, call: ReceivedCall) -> str | None:
         """Returns the API's error message if function responses do not match the preceding calls, otherwise None.
 
-        The messages are copied from recorded replies of the API.
+        The error messages are copied from recorded replies of the API.
         """
         contents = [as_object(content) for content in as_list(call.body.get("contents"))]
         if not contents:
@@ -136,7 +136,7 @@ def _chunk(
     reason: str | None,
     usage: Mapping[str, Any],
 ) -> dict[str, Any]:
-    # Without parts, as in the last chunk of a stream, the API omits the key `parts`.
+    # If a chunk has no parts, such as the last chunk of a stream, the API omits the key `parts`.
     content: dict[str, Any] = {"parts": parts, "role": "model"} if parts else {"role": "model"}
     candidate: dict[str, Any] = {"content": content, "index": 0}
     if reason:
@@ -180,9 +180,9 @@ def _unsigned_part(block: Block) -> dict[str, Any]:
 
 
 def _split_part(part: dict[str, Any], reply: NormalizedReply) -> list[dict[str, Any]]:
-    """Splits a text part into pieces. The last piece has the signature and no text, if there is a signature.
+    """Splits a text part into pieces. Returns any other part as a single piece.
 
-    Returns any other part as a single piece.
+    If the part has a signature, the last piece contains the signature and no text.
     """
     if "text" not in part:
         return [part]

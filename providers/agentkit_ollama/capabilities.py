@@ -16,8 +16,8 @@ from agentkit.provider_kit import (
 
 __all__ = ["CHAT", "LAYOUT"]
 
-# Only base64 text that begins with one of these values is sent. The server detects the media type from the first
-# bytes. Any other string could be the path of a file, and ollama-python would open the file.
+# Only base64 text that begins with one of these values is sent as an image. The server detects the media type from
+# the first bytes. Any other string could be the path of a file, and ollama-python would open the file.
 _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 
 _AUDIO_STARTS = ("UklGR", "SUQz")
@@ -35,7 +35,8 @@ LAYOUT = WireLayout(
 CHAT = Capabilities(
     name="Ollama",
     issuer="ollama",
-    json_object="stated",  # without an instruction, models can reply with white space (Ollama docs, API)
+    # Without an instruction to write JSON, models can reply with white space (Ollama docs, API).
+    json_object="stated",
     layout=LAYOUT,
     turns=TurnCapabilities(
         text_joining="string",

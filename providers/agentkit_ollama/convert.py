@@ -111,7 +111,7 @@ def _message(msg: Msg) -> dict[str, Any]:
 
 
 def _mark(block: MediaBlock, images: list[str]) -> str:
-    """Appends a media item to `images`. Returns the mark for the position of the item in the text."""
+    """Appends a media item to `images`. Returns the mark that shows the position of the item in the text."""
     images.append(block.source.data if isinstance(block.source, Base64Source) else block.source.url)
     return f"[{block.type} {len(images)}]"
 
@@ -119,7 +119,7 @@ def _mark(block: MediaBlock, images: list[str]) -> str:
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """Converts a tool result to a message with the role `tool`.
 
-    The server finds the call of the result by `tool_call_id`, or by `tool_name` and order.
+    The server finds the tool call of a result by `tool_call_id`, or by `tool_name` and the order of the results.
     """
     images: list[str] = []
     output = write_output(block, lambda item: _write_item(item, images))
@@ -146,7 +146,7 @@ def _write_item(item: Block, images: list[str]) -> str:
 
 
 def place_parameters(parameters: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters of a call as request fields. Most parameters are sent in the field `options`.
+    """Returns the parameters of a model call as request fields. Most parameters are sent in the field `options`.
 
     Raises:
         OptionError: A parameter for `options` has the name of a key that the request already sets.

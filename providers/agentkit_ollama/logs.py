@@ -39,9 +39,9 @@ def load_native(log: object) -> list[Msg]:
     A request is a dict with the arguments of `chat`, or the JSON body of an HTTP request. The log can contain SDK
     objects. The loader opens no files, even if the data of an image is a path.
 
-    A result without an id is assigned to the first open call of the same tool. Images replace the marks that the
-    formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are placed before the
-    text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlocks.
+    A result without an id is assigned to the first call of the same tool that has no result yet. Images replace
+    the marks that the formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are
+    placed before the text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlocks.
 
     Raises:
         MessageError: The value is not a conversation in Ollama's format.
@@ -55,7 +55,7 @@ class _Loader:
     """Loader for one conversation.
 
     Attributes:
-        open_calls: Tool calls without a result. Each message with tool calls starts a new list.
+        open_calls: Tool calls that have no result yet, from the latest message with tool calls.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class _Loader:
         )
 
     def _find_call(self, id: str, name: str) -> ToolUseBlock | None:
-        """Returns the call of a tool result and removes it from `open_calls`. Returns None if no call matches.
+        """Removes the call of a tool result from `open_calls` and returns it. Returns None if no call matches.
 
         A result with an id matches the call with this id. A result without an id matches the first call of its
         tool, or the first call if the result has no tool name.

@@ -48,8 +48,8 @@ class OllamaStreamParser(StreamParserBase):
     """Parser for complete and streamed replies: `ChatResponse` objects of the SDK, their dicts, or stream lines.
 
     A tool call arrives complete, with its arguments as an object. SDK objects contain no call ids, so the parser
-    derives an id from `created_at` and the call. The API has no finish reason for tool calls, so the parser sets
-    `tool_use` for a reply with tool calls.
+    derives an id from `created_at` and the tool call. The API has no finish reason for tool calls, so the parser
+    sets the finish reason `tool_use` for a reply with tool calls.
 
     `eval_count` includes thinking tokens. The server does not report separate counts of thinking tokens and cached
     tokens. `metadata["reply"]["durations"]` of the message contains durations in nanoseconds.
@@ -174,9 +174,9 @@ def _unwrap(value: object) -> object:
 def unwrap_sdk_object(value: Any) -> Any:
     """Converts an SDK object to a dict without unset fields. Returns any other value unchanged.
 
-    For an object with the single field `value`, such as an image, returns the value. The function does not use
-    `model_dump`, because `model_dump` reads a file if the data of an image is the path of the file (ollama-python:
-    `Image.serialize_model`).
+    For an object whose only field is `value`, such as an image, returns the value of this field. The function does
+    not use `model_dump`, because `model_dump` reads a file if the data of an image is the path of the file
+    (ollama-python: `Image.serialize_model`).
     """
     fields = get_set_fields(value)
     if fields is None:

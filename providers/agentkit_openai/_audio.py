@@ -24,9 +24,10 @@ _SIGNATURES = {
 
 
 class AudioBuffer:
-    """Buffer for the `audio` object of a reply, which arrives complete or in pieces.
+    """Buffer for the `audio` object of a reply.
 
-    The object contains base64 data, a transcript, an id, and the expiry time of the id.
+    The object arrives complete or in pieces. It contains base64 data, a transcript, an id, and the expiry time of
+    the id.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class AudioBuffer:
 
     @property
     def is_complete(self) -> bool:
-        """True after the last piece of the `audio` object, which is the only piece with an expiry time.
+        """True if the last piece of the `audio` object has arrived. Only the last piece has an expiry time.
 
         Source: openai-python, ChoiceDeltaAudio.
         """
@@ -65,7 +66,7 @@ class AudioBuffer:
     def state(self) -> dict[str, Any]:
         """Opaque state for the audio block, as keyword arguments of `OpaqueState`.
 
-        OpenAI accepts the id instead of the audio data. Requests to other APIs contain the transcript.
+        OpenAI accepts the id of the audio instead of the data. Requests to other APIs contain the transcript.
         """
         audio = {name: value for name, value in self.metadata.items() if name != "expires_at"}
         return {"fields": {"audio": audio}} if audio else {}
@@ -74,8 +75,8 @@ class AudioBuffer:
         """Creates the audio block. Returns None if no audio data arrived.
 
         Args:
-            format: Audio format that the request asks for. If the format is None or unknown, the start of the data
-                determines the media type. If the start is unknown too, the media type is `audio/pcm`.
+            format: Audio format that the request asked for. If the format is None or unknown, the first characters
+                of the data determine the media type. If they are unknown too, the media type is `audio/pcm`.
         """
         data = _join_base64(self._data)
         media_type = _MEDIA_TYPES.get(as_text(format)) or next(
@@ -88,7 +89,7 @@ class AudioBuffer:
 
 
 def get_audio_id(block: AudioBlock) -> str:
-    """Returns the id that OpenAI accepts instead of the audio data, or an empty string if there is no id."""
+    """Returns the audio id that OpenAI accepts instead of the audio data, or an empty string if there is no id."""
     return as_text(as_object(get_state_fields(block.state).get("audio")).get("id"))
 
 

@@ -1,4 +1,4 @@
-"""Calls of OpenAI's custom tools, which get text instead of JSON arguments.
+"""Calls of OpenAI's custom tools. A custom tool takes a text instead of JSON arguments.
 
 A `ToolUseBlock` stores the text as the argument `input`.
 """
@@ -19,12 +19,15 @@ For a target without custom tools, the call is written as a function call.
 
 
 def custom_input(text: str) -> dict[str, Any]:
-    """Returns the input text of a custom tool as the arguments of a `ToolUseBlock`."""
+    """Returns the arguments of a `ToolUseBlock` that calls a custom tool with the input `text`."""
     return {"input": text}
 
 
 def custom_text(block: ToolUseBlock) -> str | None:
-    """Returns the input text of a custom tool call, or None if the block is a function call."""
+    """Returns the input text of a call of a custom tool.
+
+    Returns None for a function call, and for a custom tool call that has arguments other than one text `input`.
+    """
     text = block.input.get("input")
     is_custom = get_state_fields(block.state).get("type") == "custom"
     if is_custom and len(block.input) == 1 and isinstance(text, str):

@@ -1,8 +1,8 @@
 """Regular expressions that classify errors of servers with OpenAI's APIs.
 
-All compatible servers share these patterns, because the `base_url` of a client can be the address of any server.
+The same patterns are used for all servers, because the `base_url` of a client can be the address of any server.
 Gateways such as LiteLLM and OpenRouter also pass on the errors of other vendors. The patterns match texts from
-documents, source code and recorded errors. No server guarantees its error texts.
+documents, source code and recorded errors. No server guarantees that its error texts stay the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPENAI = ErrorPatterns(
         r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+"
     ),
     context_sizes=(
-        # Error text of vLLM. The limit includes the tokens of the reply.
+        # Error text of vLLM. The limit in this text includes the tokens of the reply.
         r"maximum context length is (?P<limit>\d+) tokens.*?requested (?P<reply>\d+) output tokens"
         r".*?(?P<count>\d+) input tokens",
         # Error text of DeepSeek, and of OpenAI before 2025: "(A in the messages, B in the completion)".
@@ -72,7 +72,7 @@ _SERVERS = ErrorPatterns(
         # Error text of text-generation-inference.
         r"`max_new_tokens` must be <= (?P<limit>\d+)\. Given: (?P<count>\d+) `inputs` tokens and (?P<reply>\d+)",
     ),
-    # Error texts of chat templates, which llama.cpp and vLLM pass on with status 400 or 500.
+    # Errors that chat templates raise. llama.cpp and vLLM pass on the error texts with status 400 or 500.
     template_text=(
         r"Jinja Exception|raise_exception|TemplateError|roles must alternate|only supports single tool-calls"
         r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
@@ -80,7 +80,7 @@ _SERVERS = ErrorPatterns(
 )
 
 _GATEWAYS = ErrorPatterns(
-    # Error texts of Anthropic and Google, which gateways pass on.
+    # Gateways pass on the error texts of Anthropic and Google.
     context_length_text=r"(input|prompt) is too long|exceeds? the maximum number of tokens|input token count",
     context_sizes=(
         r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",

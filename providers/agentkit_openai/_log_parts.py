@@ -66,7 +66,7 @@ def as_content(blocks: list[Block]) -> str | list[Block]:
 
 
 def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
-    """Returns `blocks` with the annotations of the message in the metadata of the last text block.
+    """Returns the blocks of a message, with the message's annotations in the metadata of the last text block.
 
     The metadata key is `citations`, as in parsed replies. If there are no annotations or no text block, the blocks
     are returned unchanged.
@@ -119,37 +119,39 @@ _KEYS_READ = frozenset(
 
 
 def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a media part, with their values, that no field of a media block can store.
+    """Returns those keys of a media part that no field of a media block can store, except cache markers.
 
-    Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio). These keys control the resolution and
-    the number of video frames that the model gets.
+    Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio). These keys set the resolution of the
+    media item or the number of video frames.
     """
     keys = {key: value for key, value in part.items() if key not in _KEYS_READ and value is not None}
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
         keys["detail"] = detail
     if part.get("type") == "input_image" and keys.get("detail") == "auto":
-        del keys["detail"]  # not stored, because the formatter writes "auto" for an image without a stored level
+        del keys["detail"]  # the formatter writes "auto" for any image whose block stores no level of detail
     return cast("dict[str, Any]", make_json_safe(keys))
 
 
 def _get_file_name(block: MediaBlock) -> dict[str, str]:
     """Returns `{"filename": NAME}` for the opaque state of a document.
 
-    Returns an empty dict if the formatter derives the same file name from the title of the document.
+    Returns an empty dict if the formatter derives the same file name from the title of the document, or if the
+    block has no title.
     """
     title = block.title if isinstance(block, DocumentBlock) else None
     return {"filename": title} if title and choose_file_name(block) != title else {}
 
 
 def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Block | None:
-    """Creates the block for a content part. Returns None if the type is unknown or a media part has no data.
+    """Creates the block for a content part.
 
-    The types are those of openai-python (ChatCompletionContentPartParam, ResponseInputContentParam). The types
-    `audio_url` and `video_url` come from vLLM's docs, and `document_url` from the mistralai SDK
-    (DocumentURLChunk).
+    Returns None if the type is unknown, or if a media part contains neither data nor a URL.
+
+    Sources of the types: openai-python (ChatCompletionContentPartParam, ResponseInputContentParam), vLLM's docs
+    (`audio_url`, `video_url`) and the mistralai SDK (`document_url`: DocumentURLChunk).
 
     Raises:
-        MessageError: The part has invalid values.
+        MessageError: A value in the part is invalid.
     """
     match part_type:
         case "thinking" if source.reasoning_parts:
@@ -198,9 +200,10 @@ _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
 def _create_audio(audio: dict[str, Any]) -> AudioBlock | None:
-    """Creates an audio block from base64 text, a URL or a data URL. Returns None if `audio` has no data.
+    """Creates an audio block. Returns None if `audio` has no usable `data`.
 
-    DashScope's logs contain ordinary URLs, and data URLs without a media type.
+    The value of `data` is base64 text, a URL or a data URL. DashScope's logs contain ordinary URLs, and data URLs
+    without a media type.
     """
     data, format = as_text(audio.get("data")), as_text(audio.get("format")) or "wav"
     media_type = _AUDIO_TYPES.get(format, f"audio/{format}")

@@ -30,12 +30,15 @@ __all__ = [
 
 
 def source_url(source: Source) -> str:
-    """Returns the URL of a media source. If the source contains the data, returns a data URL."""
+    """Returns the URL of a media source. If the source contains the data of the media item, returns a data URL."""
     return source.data_url if isinstance(source, Base64Source) else source.url
 
 
 def copy_state_fields(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
-    """Returns copies of the fields `names` of a block's opaque state. Missing fields are omitted."""
+    """Returns copies of the opaque state fields that `names` lists.
+
+    Fields that the opaque state of the block does not contain are omitted.
+    """
     fields = get_state_fields(block.state)
     return {name: copy_json(fields[name]) for name in names if name in fields}
 
@@ -49,10 +52,10 @@ def get_detail(block: MediaBlock) -> dict[str, Any]:
 
 
 def get_part_keys(block: MediaBlock) -> dict[str, Any]:
-    """Returns the additional keys, with their values, of the content part from which a block was loaded.
+    """Returns the additional content-part keys that the log loader stored in the opaque state of a block.
 
-    The result does not contain `detail`, `filename` or keys of the message, because other functions write these
-    keys.
+    The returned dict does not contain `detail`, `filename` or keys of the message, because other functions write
+    these keys.
     """
     if block.state is None:
         return {}
@@ -65,10 +68,10 @@ def get_part_keys(block: MediaBlock) -> dict[str, Any]:
 
 
 def choose_file_name(block: MediaBlock) -> str:
-    """Returns the file name of a document.
+    """Returns the file name under which a document is sent.
 
-    If the title was a file name in a log, the title is returned unchanged. Otherwise, the name is derived from the
-    title and the media type.
+    If the title of the document was its file name in a log, the title is returned unchanged. Otherwise, the file
+    name is derived from the title and the media type.
     """
     title = getattr(block, "title", None) or ""
     if title and copy_state_fields(block, "filename").get("filename") == title:

@@ -1,10 +1,10 @@
 """Additional message keys. These are keys of log messages that no field of `Msg` or of a block can store.
 
 The log loader stores these keys in the opaque state of a block, with the prefix `KEY_PREFIX`. Examples are unknown
-keys, the role `developer`, and `partial`, which asks the model to continue its text. The formatter sends the keys
-back, but only to the API from which the log comes.
+keys, the key `role` with the value `developer`, and the key `partial`, which asks the model to continue its text.
+The formatter sends the keys back, but only to the API from which the log comes.
 
-The fields `phase` and `refusal` of opaque state have no prefix. `phase` is a key of an item in Responses, and
+The opaque state fields `phase` and `refusal` have no prefix. `phase` is a key of an item in Responses, and
 `refusal` marks a text as a refusal.
 """
 
@@ -29,13 +29,13 @@ from agentkit.provider_kit import (
 __all__ = ["KEY_PREFIX", "MESSAGE_KEYS", "attach_keys", "get_extra_keys", "get_message_keys", "get_role"]
 
 KEY_PREFIX = "message."
-"""Prefix of opaque state fields that store keys of the message.
+"""Prefix of the opaque state fields that store keys of a message.
 
-Fields without this prefix store keys of the content part.
+Fields without this prefix store keys of a content part.
 """
 
 MESSAGE_KEYS = f"{KEY_PREFIX}*"
-"""Entry of `passthrough_keys` in capabilities that matches all fields with the prefix `KEY_PREFIX`."""
+"""Entry of `passthrough_keys` in capabilities. The entry matches all fields with the prefix `KEY_PREFIX`."""
 
 _UNPREFIXED = frozenset({"role", "partial", "prefix"})
 """Message keys that agentkit 0.3.0 stored without `KEY_PREFIX` in the opaque state of texts.
@@ -53,7 +53,7 @@ _KEYS_READ = frozenset(
 
 
 def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> dict[str, Any]:
-    """Returns the additional keys of a message, with their values: all keys that the log loader does not read.
+    """Returns a dict of the message keys that the log loader does not read.
 
     Keys with the value null are omitted.
 
@@ -71,7 +71,7 @@ def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> di
 
 
 def attach_keys(blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str) -> list[Any] | None:
-    """Stores keys of a message in the opaque state of one of its blocks.
+    """Returns the blocks of a message, with additional message keys in the opaque state of one block.
 
     The keys are stored in the last text that is not blank, because requests contain no blank text. If all texts
     are blank, the keys are stored in the last text. If there is no text, the keys are stored in the last tool call
@@ -79,7 +79,7 @@ def attach_keys(blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str) -
 
     Args:
         blocks: Blocks of the message.
-        keys: Keys of the message, with their values.
+        keys: Additional keys of the message, with their values.
         issuer: System that accepts the keys in later requests.
 
     Returns:
@@ -98,9 +98,9 @@ def attach_keys(blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str) -
 
 
 def get_message_keys(blocks: Iterable[object]) -> dict[str, Any]:
-    """Returns the message keys, with their values, from the opaque state of the blocks.
+    """Returns a dict of the message keys that are stored in the opaque state of the blocks.
 
-    The returned keys do not have `KEY_PREFIX`.
+    The keys of the dict do not have the prefix `KEY_PREFIX`.
     """
     return {
         key.removeprefix(KEY_PREFIX): copy_json(value)

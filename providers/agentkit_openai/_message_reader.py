@@ -35,7 +35,7 @@ _LEGACY_CALL: BlockKey = (6,)
 
 
 class MessageReader:
-    """Reader for the message of one reply, which arrives complete or in deltas.
+    """Reader for the message of one reply. The message arrives complete or in deltas.
 
     Content, reasoning, refusal and audio each become one block. An image in the content divides the text into two
     blocks. Annotations become `citations` in the metadata of the text. `settle` adds the values that are final
@@ -49,7 +49,7 @@ class MessageReader:
         self._calls = ToolCallIndex(reply, _CALLS)
         self._custom_calls: set[BlockKey] = set()
         self._audio = AudioBuffer()
-        self._has_late_audio = False  # True if audio data arrived after the audio block was created
+        self._has_late_audio = False  # True if a piece of audio arrived after the audio block was created
         self._details = ReasoningDetails()
         self._text: BlockKey = (_CONTENT, 0)  # key of the block to which new text is added
         self._citations: list[Any] = []
@@ -61,7 +61,7 @@ class MessageReader:
 
     @property
     def has_complete_audio(self) -> bool:
-        """True after the last piece of the audio. Some servers send no finish reason after this piece."""
+        """True if the last piece of the audio has arrived. Some servers send no finish reason after this piece."""
         return self._audio.is_complete
 
     def read(self, message: dict[str, Any], is_complete: bool = False) -> None:
@@ -139,10 +139,10 @@ class MessageReader:
                 self._read_entry(entry, used, is_complete)
 
     def _continue_call(self, entry: dict[str, Any]) -> bool:
-        """Reads an entry of `tool_calls` that has only a piece of the arguments of an earlier tool call.
+        """Reads an entry of `tool_calls` that contains only a piece of the arguments of an earlier tool call.
 
-        Returns False for any other entry, which is then not read. Most entries of a stream have only a piece of
-        arguments, and this method reads them quickly.
+        Returns False, without reading the entry, if the entry contains anything else. Most entries of a stream
+        contain only a piece of arguments, and this method reads them quickly.
         """
         function: Any = entry.get("function")
         if function.__class__ is not dict or entry.get("id") or function.get("name"):
@@ -220,7 +220,7 @@ class MessageReader:
             self.reply.add_text(_AUDIO, self._audio.transcript)
 
     def add_late_audio(self) -> None:
-        """Updates the metadata and opaque state of the audio block if pieces arrived after its creation."""
+        """Updates the metadata and opaque state of the audio block if audio arrived after the block's creation."""
         if self._has_late_audio:
             self._describe_audio()
 

@@ -1,5 +1,6 @@
-"""Cache markers in chat messages. For each marker, the prompt cache can store the prefix that ends at the marker.
+"""Cache markers in chat messages.
 
+For each marker, the provider's prompt cache can store the part of the request that ends at the marker (a prefix).
 OpenAI's marker is the key `prompt_cache_breakpoint`. Other vendors use the key `cache_control`.
 """
 
@@ -12,11 +13,12 @@ from agentkit.provider_kit import Feature, LegalConversation, place_cache_breakp
 
 __all__ = ["mark_cache_control", "mark_chat", "mark_latest"]
 
-_ROLES = frozenset({"system", "developer", "user", "tool"})  # Responses accepts no markers in assistant messages
+# OpenAI Responses accepts no markers in assistant messages.
+_ROLES = frozenset({"system", "developer", "user", "tool"})
 _MAX_LATEST = 50
 _MAX_MARKERS = 4
-# The cache finds a stored prefix only if the prefix ends fewer than this number of content parts before a marker
-# of the new request.
+# The cache looks for stored prefixes only near the markers of the new request. It finds a prefix that ends fewer
+# than `_REACH` content parts before a marker.
 _REACH = 20
 
 _Part: TypeAlias = dict[str, Any]
@@ -30,14 +32,16 @@ def text_part(text: str) -> _Part:
 def _open_parts(
     messages: list[dict[str, Any]], legal: LegalConversation, as_part: Callable[[str], _Part]
 ) -> tuple[list[_Part | None], int, int | None]:
-    """Returns the content parts of `messages`, which were written from the conversation `legal`.
+    """Returns the content parts of the chat messages that were written from the conversation `legal`.
 
-    Each string in the messages is replaced by a list of one part, because only parts can have markers. The
-    function also replaces strings that get no marker, so that a message has the same content in later requests.
+    If the content of a message is a string, the function replaces the string by a list of one part, because only
+    parts can have markers. Strings that get no marker are also replaced, so that a message has the same content in
+    later requests.
 
     Returns:
-        The parts, the number of parts in the system prompt, and the index at which the last assistant turn begins.
-        A part is None if it cannot have a marker, such as a tool call or a part that can change in later requests.
+        The list of parts, the number of parts in the system prompt, and the index of the first part of the last
+        assistant turn. The index is None if there is no assistant turn. The list has None in place of a part that
+        cannot have a marker. Examples are tool calls, and parts that the next request omits or moves.
     """
     parts: list[_Part | None] = []
     system_count, last_turn = 0, None
@@ -49,7 +53,7 @@ def _open_parts(
             content = message["content"] = [as_part(content)]
         if message["role"] in _ROLES and isinstance(content, list):
             if message["role"] == "tool":
-                flags *= len(content)  # each part gets the flag of the tool result
+                flags *= len(content)  # a tool result has one flag, which applies to all its parts
             parts += [part if flag else None for part, flag in zip(content, flags, strict=True)]
         else:
             parts += [None] * (len(flags) or 1)
@@ -62,7 +66,7 @@ def _open_parts(
 def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
     """Yields one tuple for each chat message of the request, with one flag for each text or media item.
 
-    A flag is True if the text or media item has the same content in later requests.
+    A flag is True if the next request repeats the text or media item. A tool result has only one flag.
     """
     for conversation in (legal.system, legal.turns):
         for msg, flags in stable_blocks(conversation):
@@ -79,11 +83,11 @@ def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
 
 
 def mark_latest(system: list[_Part], turns: list[_Part]) -> None:
-    """Adds OpenAI's cache markers to the end of the system prompt and to the latest 50 parts, in place.
+    """Adds OpenAI's cache markers to the end of the system prompt and to the latest 50 content parts, in place.
 
-    The cache finds a stored prefix only if the new request also has a marker at the end of this prefix. Each
-    request therefore marks the latest parts, at which earlier requests ended. The cache finds the prefix of the
-    previous request if fewer than 50 parts are new.
+    The cache finds a stored prefix only if the new request also has a marker at the end of this prefix. The
+    previous request ended at one of the latest parts, so all of these parts get a marker. The cache finds the
+    prefix of the previous request if the new request adds fewer than 50 parts.
 
     "OpenAI creates one implicit breakpoint and writes up to the latest three explicit breakpoints"; "for cache
     matching, OpenAI considers up to the latest 80 breakpoints in the conversation, without a content-block
@@ -108,7 +112,7 @@ def mark_cache_control(
     One marker is at the end of the system prompt. The other markers are in the turns, at content parts where the
     next request can find the stored prefix. `place_cache_breakpoints` chooses these content parts.
 
-    The distance between two markers includes strings and tool calls, because the vendor may count them as parts.
+    In the distance between two markers, tool calls and messages with a string as content count as content parts.
     If the vendor does not count them, the markers are closer together than necessary.
     """
     parts, system_count, last_turn = _open_parts(messages, legal, as_part)

@@ -1,4 +1,4 @@
-"""Reading and writing of reasoning in the chat messages of OpenAI-compatible vendors.
+"""Functions that read and write reasoning in the chat messages of OpenAI-compatible vendors.
 
 A vendor sends reasoning as text in a message key, as content parts, or as a list of opaque details. A
 `ThinkingBlock` contains the readable text. The opaque state of the block stores values that the vendor requires in
@@ -33,7 +33,7 @@ DETAILS = "reasoning_details"
 """
 
 _JOINED = ("text", "summary", "data")
-"""Keys of texts in a reasoning detail. A text can arrive in fragments, which `ReasoningDetails` joins."""
+"""Keys of a reasoning detail that contain text. `ReasoningDetails` joins text that arrives in fragments."""
 
 
 def write_reasoning(

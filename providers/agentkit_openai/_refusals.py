@@ -1,6 +1,7 @@
 """Texts in which a model refuses to answer.
 
-A refusal arrives in a message key or in a content part of the type `refusal`, and is sent back in the same way.
+A refusal arrives in the message key `refusal`, or in a content part of the type `refusal`. The formatter sends the
+refusal back in the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = [
 ]
 
 REFUSAL_FIELD: dict[str, Any] = {"refusal": True}
-"""Opaque state fields of a text that arrived as a refusal in a message key.
+"""Opaque state fields of a text that arrived in the message key `refusal`.
 
 Source: openai-python, ChatCompletionMessage.refusal.
 """
@@ -53,5 +54,8 @@ def refusal_part(block: TextBlock) -> dict[str, Any]:
 
 
 def get_refusal_reason(reason: FinishReason) -> FinishReason:
-    """Returns the finish reason of a reply with a refusal. OpenAI sends an ordinary reason instead."""
+    """Returns the finish reason for a reply with a refusal: REFUSAL instead of STOP or OTHER.
+
+    OpenAI sends no special finish reason for a refusal. A reason such as LENGTH is returned unchanged.
+    """
     return FinishReason.REFUSAL if reason in (FinishReason.STOP, FinishReason.OTHER) else reason

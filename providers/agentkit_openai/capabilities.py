@@ -51,7 +51,10 @@ FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
 OpenAI accepts at most 50 MB for each file, and at most 50 MB for all files together (guides/file-inputs).
 """
 MEDIA_TOTAL = 500_000_000
-"""Maximum number of base64 characters in a request. OpenAI's limit is 512 MB (guides/images-vision)."""
+"""Maximum number of base64 characters of the media in a request.
+
+OpenAI's limit is 512 MB for a request (guides/images-vision).
+"""
 
 STRICT = StrictRules(
     keywords=frozenset(
@@ -110,10 +113,10 @@ LAYOUT = WireLayout(
     options=OptionLayout(functions=("functions",), choices=("tool_choice", "function_call")),
     cache_markers=frozenset({"cache_control", "prompt_cache_breakpoint"}),
 )
-"""JSON layout of chat messages (openai-python: ChatCompletionMessageParam), including additions by vendors.
+"""Keys of chat messages (openai-python: ChatCompletionMessageParam), including keys that vendors have added.
 
-vLLM adds the content parts `audio_url` and `video_url`. Mistral adds `document_url`. DashScope adds the content
-part `video` and the key `cache_control`.
+vLLM has added the content parts `audio_url` and `video_url`. Mistral has added `document_url`. DashScope has added
+the content part `video` and the key `cache_control`.
 """
 
 CHAT = Capabilities(
@@ -136,9 +139,10 @@ CHAT = Capabilities(
         document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
     ),
-    thinking=ThinkingCapabilities(mode="never"),  # no field for reasoning in requests and replies (API reference)
+    # Requests and replies have no field for reasoning (API reference).
+    thinking=ThinkingCapabilities(mode="never"),
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: "type" not in data,  # data without a type are the keys of an assistant message
+        is_reply_data=lambda data: "type" not in data,  # data without a `type`: keys of an assistant message
         places=_part_places,
         passthrough_keys={
             # agentkit 0.3.0 stored the key `message.role` as `role`. Both keys are accepted.

@@ -71,7 +71,7 @@ class OpenAICompatible:
     Attributes:
         name: Provider name, as in `load_provider("NAME")` and `ChatModel("NAME:MODEL")`.
         title: Vendor name at the beginning of class names, such as `DeepSeek`.
-        capabilities: Rules of the vendor's API. The provider name is the default of `issuer` and `wire`.
+        capabilities: Rules of the vendor's API. A missing `issuer` or `wire` defaults to the provider name.
         facts: Rules that differ from `capabilities` for some models.
         models: Regular expression for the beginning of the vendor's model names. None if model names do not
             identify the vendor.
@@ -80,8 +80,8 @@ class OpenAICompatible:
         address_path: Path that is appended to the URL from `address_variable`.
         needs_address: True if the vendor has no default address. Users then pass `base_url`, or set
             `address_variable` if the vendor has one.
-        key: Environment variable with the API key. If both `key` and `keyless` are None, the SDK reads its default
-            variable.
+        key: Environment variable with the API key. If both `key` and `keyless` are None, the SDK reads its own
+            environment variable.
         keyless: API key that is sent if the user sets no key. None if the vendor always requires a key.
         max_tokens: Name of the request parameter that limits the tokens of a reply.
         stream_usage: True if a streamed request must ask for token usage through `stream_options`.
@@ -97,7 +97,7 @@ class OpenAICompatible:
             have these keys.
         prefill: Keys, with their values, that the API requires in the last message if it is an assistant message.
         media_parts: Functions that write media blocks as content parts, by kind of media. If a kind has no
-            function, its parts are written in OpenAI's format.
+            function, media blocks of this kind are written in OpenAI's format.
         testing: Module with a fake service of the vendor, for `agentkit.testing.LoopbackServer`. None if there is
             no such module.
         mark_breakpoints: Function that adds markers for the vendor's prompt cache.
@@ -229,7 +229,7 @@ VENDOR_KEYS = {
 }
 """Keys of opaque state, by block type, that are sent back to OpenAI-compatible vendors.
 
-Keys of developer messages and custom tools are missing, because these vendors have neither.
+Keys of developer messages and custom tools are missing, because these vendors support neither.
 """
 
 CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "filename"})}
@@ -237,8 +237,8 @@ CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "
 
 VENDOR_CHAT = CHAT.override(
     {
-        "issuer": None,  # the name of the vendor
-        "wire": None,  # the name of the vendor
+        "issuer": None,  # defaults to the vendor's provider name
+        "wire": None,  # defaults to the vendor's provider name
         "turns.speaker_names": False,
         "tools.allowed": frozenset(),
         "media.audio_by_id": False,

@@ -37,10 +37,10 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
-"""`Feature` bits. Only messages with one of these bits can contain blocks that store message keys from a log."""
+"""Message features. Only a message with one of these features can have blocks that store message keys of a log."""
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
-"""`Feature` bits. An assistant message with one of these bits can need message keys in addition to `content`."""
+"""Message features. An assistant message with one of these features can need other message keys than `content`."""
 
 
 _AssistantParts: TypeAlias = tuple[
@@ -48,8 +48,13 @@ _AssistantParts: TypeAlias = tuple[
 ]
 """Content of an assistant turn, grouped by the message keys that will contain it.
 
-The items are: blocks for the key `content`, tool calls in the API's format, thinking blocks for the vendor's
-reasoning keys, other keys of the message with their values, such as `audio`, and texts for the key `refusal`.
+The tuple has five items:
+
+1. The blocks for the key `content`.
+2. The tool calls in the API's format.
+3. The thinking blocks for the vendor's reasoning keys.
+4. A dict of other message keys, such as `audio`.
+5. The texts for the key `refusal`.
 """
 
 
@@ -63,8 +68,9 @@ class OpenAIChatFormatter(FormatterBase):
         cache_breakpoints: `"auto"` adds markers for the prompt cache if the model accepts them. Each text is then
             written as a list of one part. Most vendors and older models cache prompts without markers. `"off"`
             adds no markers.
-        spoken_replies: `"id"` replaces audio in earlier replies of OpenAI with its id. OpenAI accepts the id until
-            it expires, about an hour after the reply (`expires_at` in the metadata of the audio block).
+        spoken_replies: `"id"` replaces the audio of OpenAI's earlier replies with the audio's id. OpenAI accepts
+            the id until it expires, about an hour after the reply (`expires_at` in the metadata of the audio
+            block).
             `"transcript"` replaces the audio with its transcript. Other vendors always get the transcript.
         options: Options of all formatters (see `FormatterOptions`).
 
@@ -98,7 +104,7 @@ class OpenAIChatFormatter(FormatterBase):
         """Returns the capabilities of a model, adjusted to the options of the formatter."""
         capabilities = super().capabilities(model)
         if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints:
-            # Only content parts can have cache markers.
+            # Only content parts can have cache markers, so texts are not joined into one string.
             capabilities = _override(capabilities, "turns.text_joining", "apart")
         if self.spoken_replies == "transcript":
             return _override(capabilities, "media.audio_by_id", False)
@@ -215,7 +221,7 @@ class OpenAIChatFormatter(FormatterBase):
         return content, calls, thoughts, fields, refusals
 
     def _add_keys(self, message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
-        """Returns a message with the additional keys from `blocks`. Existing keys of the message do not change."""
+        """Returns the message with the additional keys that `blocks` store. Existing keys do not change."""
         keys = get_message_keys(blocks)
         if not keys:
             return message
@@ -225,7 +231,7 @@ class OpenAIChatFormatter(FormatterBase):
     def _content(self, blocks: Sequence[Block], capabilities: Capabilities) -> str | list[dict[str, Any]]:
         """Writes blocks as the content of a message: a string or a list of content parts.
 
-        The content is a string if all blocks are texts and the target joins texts, or if there is only one text.
+        A single text becomes a string. Several texts become one string if the target joins texts.
         """
         block = blocks[0] if len(blocks) == 1 else None
         if block and block.type == "text" and block.state is None:

@@ -41,7 +41,7 @@ def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStre
     """Loads the messages of a Chat Completions log.
 
     An entry that cannot be read becomes a message with an `InvalidBlock`. A content part of an unknown type
-    becomes an `OpaqueBlock`. Tool results get the names of their tool calls.
+    becomes an `OpaqueBlock`. Tool results get the tool names of their tool calls.
 
     Unknown keys of a message are stored in the opaque state of its last text and sent back later. If the message
     has no text, the keys are stored in its last tool call or media block. If there is no such block, the keys are
@@ -90,7 +90,7 @@ class _LogReader:
             self.reasoning_keys.add(DETAILS)
         self.model_keys = frozenset((*_MODEL_KEYS, *self.reasoning_keys))
         self.tool_names: dict[str, str] = {}  # names of tools, by call id
-        self.legacy_ids: dict[str, str] = {}  # new ids of `function_call` entries, by tool name
+        self.legacy_ids: dict[str, str] = {}  # generated ids of `function_call` entries, by tool name
 
     def read(self, entry: object, place: str) -> Msg:
         """Reads an entry as a message (openai-python: ChatCompletionMessageParam)."""
@@ -103,7 +103,7 @@ class _LogReader:
         check_log_message(message, place, keys_read, _VENDOR_KEYS if role == "assistant" else (), _WIRES)
         content = message.get("content")
         if role in _TEXT_ROLES and type(content) is str and message.keys() <= _TEXT_KEYS:
-            return Msg(name or role, content, role)  # most messages have only a text, and need no other steps
+            return Msg(name or role, content, role)  # a fast path: most messages contain only a text
         if role in ("tool", "function"):
             return self._read_tool_message(message, place)
         if role == "assistant":
@@ -120,8 +120,8 @@ class _LogReader:
     def _create_msg(self, name: str, blocks: list[Block], role: _Role, message: dict[str, Any]) -> Msg:
         """Creates a message from blocks.
 
-        The additional keys of the logged message are stored in a block, or in the metadata if no block can store
-        keys.
+        The additional keys of the logged message are stored in the opaque state of a block. If no block can store
+        keys, they are stored in the metadata of the message.
         """
         keys = get_extra_keys(message, self.reasoning_keys)
         if message["role"] == "developer":
@@ -134,8 +134,8 @@ class _LogReader:
     def _read_tool_message(self, message: dict[str, Any], place: str) -> Msg:
         """Reads a tool message.
 
-        The additional keys of the message are stored in a block of the tool result, or in the metadata of the
-        message.
+        The additional keys of the tool message are stored in a block of the tool result. If no block can store
+        keys, they are stored in the metadata of the message.
         """
         result = self._read_result(message, place)
         keys = get_extra_keys(message, ())
@@ -162,9 +162,9 @@ class _LogReader:
         return ToolResultBlock(id, name or self.tool_names.get(id, ""), output)
 
     def _read_assistant(self, message: dict[str, Any], place: str) -> list[Block]:
-        """Reads an assistant message as blocks, in the same order as parsers of replies.
+        """Reads an assistant message as blocks.
 
-        The order is reasoning, content, refusal, audio, tool calls.
+        The order of the blocks is reasoning, content, refusal, audio, tool calls, as in parsed replies.
         """
         content = read_content(message.get("content"), self.source, f"{place}.content")
         calls = [
@@ -196,8 +196,8 @@ class _LogReader:
     def _read_audio(self, audio: dict[str, Any]) -> Block:
         """Reads the audio of an earlier reply as a block.
 
-        If there is neither audio data nor a transcript, the audio becomes an opaque block. The audio
-        then has only an id, which requests can contain instead of the audio of an earlier reply.
+        If the log contains neither audio data nor a transcript, the audio becomes an opaque block that contains
+        only the audio's id. OpenAI accepts the id instead of the audio of an earlier reply.
         """
         buffer = AudioBuffer()
         buffer.add(audio)
@@ -220,10 +220,9 @@ class _LogReader:
         return _create_call(id, name, function.get("arguments"), place)
 
     def _read_legacy_call(self, function: dict[str, Any], place: str) -> Block:
-        """Reads a `function_call` as a tool call. The call gets a new id, because a `function_call` has no id.
+        """Reads a `function_call` as a tool call with a generated id, because a `function_call` has no id.
 
-        The result of the call has no id either. `_read_result` finds the id of the call by the name of the
-        function.
+        The result of the call has no id either. `_read_result` finds the generated id by the name of the function.
         """
         name = as_text(function.get("name"))
         id = derive_call_id(repr((place, name, function.get("arguments"))))

@@ -50,7 +50,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         super().__init__(**options)
         audio_options = as_object((self.request or {}).get("audio"))
         self._message = MessageReader(self.reply, self.vendor, audio_options.get("format"))
-        self._choice: object = None  # index of the choice that the parser reads; None before the first chunk
+        self._choice: object = None  # index of the choice that the parser reads; None if not yet selected
         self._other_choices: list[dict[str, Any]] = []  # chunks of other choices, in case choice 0 never arrives
         self._last_choice: dict[str, Any] = {}  # latest chunk with a finish reason
 

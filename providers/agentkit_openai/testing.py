@@ -231,9 +231,10 @@ _ORPHAN: Final = (
 
 
 def find_unpaired_message(messages: Iterable[object]) -> str | None:
-    """Returns the API's error message if tool messages do not directly follow the message with their calls.
+    """Returns the API's error message for an unpaired tool call or tool message, or None if all are paired.
 
-    Returns None if they do. The error messages are copied from recorded responses.
+    Tool messages must directly follow the message with their tool calls. The error messages are copied from
+    recorded responses.
     """
     open_ids: list[str] = []
     answerable: set[str] = set()

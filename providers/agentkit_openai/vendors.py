@@ -71,7 +71,7 @@ OPENROUTER = OpenAICompatible(
             "media.audio": MediaRule(types=_AUDIO_TYPES),
             "media.video": MediaRule(types=media_types("video", "mp4 mpeg quicktime webm"), schemes=_WEB),
             "media.document": MediaRule(types=_PDF, schemes=_WEB),
-            "cache_breakpoints": True,  # models of Anthropic accept at most 4 markers (docs: prompt-caching)
+            "cache_breakpoints": True,  # Anthropic's models accept at most 4 cache markers (docs: prompt-caching)
         }
     ),
     facts=(
@@ -104,14 +104,14 @@ AZURE = OpenAICompatible(
         {
             "name": "Azure OpenAI",
             "turns.speaker_names": True,  # Azure uses OpenAI's schema for chat messages
-            # The maximum length is in an error text: litellm#11392 (2025-06-04).
+            # An error text states the maximum length of a call id: litellm#11392 (2025-06-04).
             "tools.call_ids": NameRule(limit=40, prefix="call_"),
             # `media.document` stays None, because the API refuses documents: "This model does not support file
             # content types" (openai-python#2826, 2026-01-19).
         }
     ),
-    # `models` and `facts` are not set, because a model name on Azure is the name of a deployment, which the user
-    # chooses freely.
+    # `models` and `facts` are not set, because a model name on Azure is a deployment name that the user chooses
+    # freely.
     address_variable="AZURE_OPENAI_ENDPOINT",
     address_path="/openai/v1/",
     needs_address=True,
@@ -148,7 +148,7 @@ MISTRAL = OpenAICompatible(
     capabilities=TEMPLATE_CHAT.override(
         {
             "name": "Mistral",
-            "turns.text_joining": "apart",  # a message can have several parts (mistralai SDK)
+            "turns.text_joining": "apart",  # a message can have several content parts (mistralai SDK)
             # The API requires alternating turns: "Unexpected role 'user' after role 'tool'" (datapizza#98,
             # 2025-12-04). A system message must not follow an assistant message or a tool result (mistral_common
             # 1.13.1).
@@ -230,8 +230,8 @@ COMPATIBLE = OpenAICompatible(
         }
     ),
     needs_address=True,
-    keyless="EMPTY",  # otherwise the SDK would send the user's OpenAI key to this server
-    reasoning_parts=True,  # concerns only replies, because requests to these servers contain no thinking
+    keyless="EMPTY",  # without this value, the SDK would send the user's OpenAI key to this server
+    reasoning_parts=True,  # needed only for replies; requests to these servers contain no thinking
     testing=_TESTING,
 )
 """Description of any OpenAI-compatible server for which this module has no other description.

@@ -2,8 +2,8 @@
 
 `VLLMChatFormatter` is for conversations of one agent, and `VLLMMultiAgentFormatter` for conversations of many
 agents. `VLLMTokenCounter` asks the server for token counts. Requests are sent through the openai SDK, which the
-extra `openai` installs. The facts come from docs.vllm.ai and the server's source code, read on 2026-11-20 and
-2026-11-22.
+extra `openai` installs. The facts about vLLM come from docs.vllm.ai and the server's source code, read on
+2026-11-20 and 2026-11-22.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VLLM = TEMPLATE_CHAT.override(
         "name": "vLLM",
         "thinking.mode": "text",
         # The server opens images with the library PIL, which supports these types. The server option
-        # --limit-mm-per-prompt limits the number of media in a request.
+        # --limit-mm-per-prompt limits the number of media items in a request.
         "media.image": replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),
         "media.audio": _ANY,
         "media.video": _ANY,
@@ -68,9 +68,10 @@ class VLLMChatFormatter(OpenAIChatFormatter):
     """Formatter that writes requests to vLLM, for `chat.completions.create(model=…, **request)`.
 
     The `AsyncOpenAI` client needs the `base_url` of the server. Requests follow the rules of the strictest common
-    chat templates. A request has one system message, then a user turn, and then alternating turns. Tool call ids
-    have nine letters or digits. Between a tool result and a user turn, the formatter adds an assistant turn with
-    the text `RESULT_TURN`. If a model's chat template has further restrictions, pass `model_rules`.
+    chat templates. A request has at most one system message, at the start. The turns alternate and begin with a
+    user turn. Tool call ids have nine letters or digits. Between a tool result and a user turn, the formatter adds
+    an assistant turn with the text of the constant `RESULT_TURN`. If a model's chat template has further
+    restrictions, pass the option `model_rules`.
     """
 
     vendor = ROW

@@ -20,18 +20,18 @@ class VLLMTokenCounter(RemoteTokenCounter):
     Example: `VLLMTokenCounter(client.post, model=…)`, with `client = AsyncOpenAI(base_url="http://…/v1")`.
 
     The server renders its chat template with all tools and counts the tokens of the text exactly. The counter
-    estimates media, because the server does not count them. The server renders tools even if `tool_choice` is
-    `"none"`, unless the server was started with `--exclude-tools-when-tool-choice-none`.
+    estimates the tokens of media, because the server does not count these tokens. The server renders tools even if
+    `tool_choice` is `"none"`, unless the server was started with `--exclude-tools-when-tool-choice-none`.
 
     Args:
         call: Method `post` of an async client of the openai SDK.
         model: Name of the model.
         url: URL of the counting endpoint. If None, the path is `/tokenize` at the root of the client's server
             (vLLM's docs).
-        local: Counter that estimates media. If None, a `CharacterTokenCounter` is used.
+        local: Counter that estimates the tokens of media. If None, a `CharacterTokenCounter` is used.
 
     Raises:
-        OptionError: An option has an invalid value, or `url` is None and `call` is not a method of a client.
+        OptionError: An option has an invalid value. Or `url` is None, and `call` is not a method of a client.
     """
 
     layout = CHAT.layout
@@ -48,7 +48,7 @@ class VLLMTokenCounter(RemoteTokenCounter):
         self.url = url or _find_endpoint(call)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the number of prompt tokens of `chat.completions.create(**request)`.
+        """Returns the number of prompt tokens of `chat.completions.create(**request)`, with an estimate for media.
 
         Raises:
             InputError: The request has no `messages`.

@@ -140,7 +140,7 @@ class TestCommand:
             _, helped, _ = self.call(name, "--help")
             text = " ".join(helped.partition("--max-tokens")[2].split())
             assert text.startswith(
-                "<int> Maximum prompt tokens (estimated). The oldest messages are dropped if necessary."
+                "<int> Maximum number of prompt tokens (estimated). The oldest messages are dropped if necessary."
             )
 
 

@@ -94,15 +94,16 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"thinking that neither says nor proves anything", r"thinking has neither text nor a signature"),
     (
         r"thinking with nothing behind it",
-        r"the API requires a text or tool call after thinking, and none follows in this message",
+        r"the API requires a text or tool call after thinking, but neither follows in this message",
     ),
     (
         r"thinking issued by (.*), not by this target",
-        r"thinking was issued by \1, and this API does not accept it",
+        r"this API does not accept thinking issued by \1",
     ),
     (
         r"its argument text is not the JSON object of its input",
-        r"`raw_input` is not the JSON text of `input`, so a JSON object is sent instead of `raw_input`",
+        r"`raw_input` is not the JSON text of `input`; the request contains `input`, or an object with "
+        r"`raw_input` if `input` is empty",
     ),
     (
         r"its id or tool name in the wire's spelling",
@@ -120,7 +121,10 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"the conversation begins without a user turn",
         r"the API requires a user turn at the start, so one was added",
     ),
-    (r"the conversation ends without a user turn", r"the API requires a user turn at the end, so one was added"),
+    (
+        r"the conversation ends without a user turn",
+        r"user turn added at the end, because the API refuses the request without this turn",
+    ),
     (
         r"a user turn follows a tool result",
         r"the API requires an assistant turn between a tool result and a user turn",
@@ -152,7 +156,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"(tool .*|response_format): sent without strict: the property (.*) is optional",
-        r"\1 sent without strict mode, because the property \2 is optional, but strict mode requires it",
+        r"\1 sent without strict mode, because the optional property \2 is not allowed in strict mode",
     ),
     (
         r"(tool .*|response_format): sent without strict: the root is an array without items",
@@ -167,12 +171,16 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"\1 sent without strict mode, because strict mode does not accept a reference at the schema root",
     ),
     (
+        r"(tool .*|response_format): sent without strict: (\S+) is not an object",
+        r"\1 sent without strict mode, because the schema at \2 is not a JSON object",
+    ),
+    (
         r"(tool .*|response_format): sent without strict: the root (is|has|allows) (.*)",
         r"\1 sent without strict mode, because the schema root \2 \3",
     ),
     (
         r"(tool .*|response_format): sent without strict: (\S+) "
-        r"(is not an object|is nested .*|has no type|has the unsupported .*|refers to .*"
+        r"(is nested .*|has no type|has the unsupported .*|refers to .*"
         r"|allows additional properties)",
         r"\1 sent without strict mode, because the schema at \2 \3",
     ),
@@ -189,8 +197,9 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"\1 cannot limit the choice to some of the tools, so the request declares only \2",
     ),
     (
-        r"(tool .*) at the root of its parameters merged into one object",
-        r"\1 at the root of the parameter schema merged into one object, because APIs require an object",
+        r"(tool .*): (.*) at the root of its parameters merged into one object",
+        r"\1: APIs require an object schema at the root of the parameters, so these root keywords are not sent: "
+        r"\2",
     ),
     (
         r"the text before the first history frame",
@@ -209,8 +218,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"a sound, by the id under which its service keeps it",
         r"audio sent as the id under which the provider stores the audio",
     ),
-    (r"stands for 1 messages that were cut", r"replaces 1 message that the cut dropped"),
-    (r"stands for (\d+) messages that were cut", r"replaces \1 messages that the cut dropped"),
+    (r"stands for 1 messages that were cut", r"replaces 1 message dropped to keep the request within the budget"),
+    (
+        r"stands for (\d+) messages that were cut",
+        r"replaces \1 messages dropped to keep the request within the budget",
+    ),
     (r"only (.*) knows it", r"block in a format that only \1 accepts"),
     (
         r"only a tool result may hold it",
@@ -275,6 +287,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"\1source: expected data or a URL, got a file id of the provider",
     ),
     # estimated token counts
+    (r"estimated by characters", r"all tokens are estimated from characters, without a tokenizer"),
     (
         r"no chat template: messages are estimated at 5 tokens each",
         r"no chat template: 5 tokens are assumed for each message in addition to its texts",

@@ -59,7 +59,7 @@ def test_an_unknown_value_is_an_error_that_lists_the_valid_values() -> None:
 
 def test_a_formatter_without_markers_accepts_only_off() -> None:
     assert OllamaChatFormatter(cache_breakpoints="off").cache_breakpoints == "off"
-    with pytest.raises(OptionError, match="'auto' is unknown"):
+    with pytest.raises(OptionError, match="unknown value 'auto'"):
         OllamaChatFormatter(cache_breakpoints="auto")
 
 

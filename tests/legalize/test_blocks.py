@@ -93,7 +93,7 @@ THINKING: Final[list[tuple[str, str, OpaqueState | None, frozenset[str], str | N
         "hm",
         OpaqueState("other", signature="s"),
         frozenset({"signature"}),
-        "thinking was issued by other, and this API does not accept it",
+        "this API does not accept thinking issued by other",
     ),
 ]
 
@@ -110,7 +110,7 @@ def test_signed_thinking_is_sent_only_with_its_proof(
     assert ledger_lines(plan)[0] == (f"0.0 dropped: {reason}" if reason else "0.0 carried: sent unchanged")
 
 
-FINAL: Final = "dropped: the API requires a text or tool call after thinking, and none follows in this message"
+FINAL: Final = "dropped: the API requires a text or tool call after thinking, but neither follows in this message"
 
 
 def test_a_message_of_thinking_alone_is_dropped_in_every_mode() -> None:

@@ -72,7 +72,7 @@ def test_an_instruction_asks_for_any_object_only_where_it_is_needed(
     plan = target(json_object=mode)().lower(msgs, response_format="json_object")
     lines = [line for line in turn_lines(plan) if line.startswith("system")]
     assert lines == [f"system system: {text}" for text in system_texts]
-    reason = "the API returns a JSON object only if the prompt asks for JSON"
+    reason = "the API returns a JSON object only if the prompt asks for JSON, so an instruction was added"
     expected = [Synthesis("output instruction", reason)] * (OBJECT in system_texts)
     assert (plan.ledger.syntheses, plan.request.get("schema")) == (expected, None)
 

@@ -77,7 +77,7 @@ def test_two_tools_that_would_have_one_name_are_an_error() -> None:
     with pytest.raises(MessageError) as caught:
         lower(SEARCH, LOOK_UP, twin, tools__names=rule)
     assert str(caught.value) == (
-        f"tools[2].name: 'look up' and {twin.name!r} would both become {twin.name!r} for this API. "
+        f"tools[2].name: the names 'look up' and {twin.name!r} would both become {twin.name!r} for this API. "
         "Rename one of the tools."
     )
 

@@ -142,7 +142,7 @@ def test_no_tool_is_strict_if_the_schema_of_one_of_them_cannot_be() -> None:
     plan = formatter.lower(MSGS, tools=[tool("a", CLOSED), tool("b", OPEN)])
     assert "strict_tools" not in plan.request
     assert reasons(plan) == [
-        "tool 'b' sent without strict mode, because the property x is optional, but strict mode requires it",
+        "tool 'b' sent without strict mode, because the optional property x is not allowed in strict mode",
         "tool 'a' sent without strict mode, because Echo has one strict mode for all tools, "
         "and the tool 'b' is not strict",
     ]

@@ -603,7 +603,7 @@ async def test_a_script_replies_in_order_and_raises_at_its_end() -> None:
     assert (await model.generate(HELLO, parameters={"temperature": 0.5})).text == "One."
     two = await model.generate(HELLO)
     assert (two.name, two.text, two.finish_reason) == ("Friday", "Two.", FinishReason.STOP)
-    with pytest.raises(OptionError, match="no prepared reply remains for call number 3"):
+    with pytest.raises(OptionError, match="no prepared reply remains for model call number 3"):
         await model.generate(HELLO)
     model.play("Three.")
     assert (await model.generate(HELLO)).text == "Three."

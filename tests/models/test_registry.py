@@ -151,7 +151,7 @@ def test_a_damaged_installation_does_not_affect_built_in_providers(
     file.unlink() if metadata is None else file.write_bytes(metadata)
     invalidate_caches()
     with pytest.warns(
-        UserWarning, match="'unknown, with damaged_echo:PROVIDER' cannot replace the built-in provider 'openai'"
+        UserWarning, match=r"'unknown \(damaged_echo:PROVIDER\)' cannot replace the built-in provider 'openai'"
     ):
         assert load_provider("openai").name == "openai"
 

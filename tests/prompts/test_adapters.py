@@ -312,7 +312,7 @@ class TestNativeTools:
             self.adapter.parse(Agent, "Four.")
 
     def test_a_signature_without_an_input_for_tools_is_refused(self) -> None:
-        with pytest.raises(OptionError, match="no input has tools"):
+        with pytest.raises(OptionError, match="no input is for tools"):
             self.adapter.format(Agent.delete("tools"), {"question": "2 + 2?"})
 
 

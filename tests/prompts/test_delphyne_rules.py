@@ -284,7 +284,7 @@ QUERIES: Final[list[Case]] = [
     Case(
         "data files of one name that are not both lists are an error",
         lambda folder: catch(OptionError, write_twice, folder, "ports", "[Brest]", "a: 1").partition(": ")[2],
-        "another data folder has a file of this name, and not both files contain a list",
+        "another data folder has a file of this name, but at least one of the two files contains no list",
     ),
     Case("params are free parameters", lambda _: user("{{ params.n }}", params={"n": 3}), "3"),
     Case(
@@ -476,7 +476,7 @@ ANSWERS: Final[list[Case]] = [
     Case(
         "last_code_block needs a line break after the opening fence",
         lambda _: catch(ParseError, read, last_code_block, "Use ```a``` here."),
-        "reply: expected a code block, and the text has none",
+        "reply: expected a code block, but the text has none",
     ),
     Case("first_word reads the first word", lambda _: read(first_word, " high, or so", Plain), "high,"),
     Case(
@@ -527,7 +527,7 @@ ANSWERS: Final[list[Case]] = [
     Case(
         "or_error returns the error as a value",
         lambda _: read(structured.as_type(Depth).or_error(), "deep", Tide).description,
-        "expected JSON, and the text contains none",
+        "expected JSON, but the text contains none",
     ),
     Case(
         "with_tools reads an answer or tool calls",
@@ -537,7 +537,7 @@ ANSWERS: Final[list[Case]] = [
     Case(
         "with_tools must follow as_type",
         lambda _: catch(OptionError, read, structured.with_tools(search), ANSWER, Tide),
-        "parser: structured.with_tools(search) has no type, but the signature Tide needs one",
+        "parser: structured.with_tools(search) has no type, so the outputs of Tide would not be validated",
     ),
     Case(
         "calls to known tools win over parsing",
@@ -552,7 +552,7 @@ ANSWERS: Final[list[Case]] = [
         lambda _: catch(
             ParseError, read, structured.as_type(Depth).or_error().with_tools(search), call("search"), Tide
         ),
-        "tool_calls[0].input: the arguments of search lack 'query'",
+        "tool_calls[0].input: the arguments of the tool search lack 'query'",
     ),
     Case(
         "an unknown tool falls through to the parser",

@@ -244,7 +244,10 @@ def test_a_text_answer_is_the_text_of_a_reply(tmp_path: Path) -> None:
         ("- {query: A, answers: []}", r"tides\.yaml\[0\]\.args: expected a mapping, got None"),
         ("- {query: A, args: {}}", r"tides\.yaml\[0\]\.answers: expected a list, got None"),
         ("- {query: A, args: {}, answers: [7]}", r"tides\.yaml\[0\]\.answers\[0\]: expected a mapping, got 7"),
-        ("- {query: A, args: {}, answers: [{}]}", r"\[0\]\.answers\[0\]\.answer: expected an answer, got None"),
+        (
+            "- {query: A, args: {}, answers: [{}]}",
+            r"\[0\]\.answers\[0\]\.answer: expected an answer or a tool call, got None",
+        ),
         (
             "- {query: A, args: {}, answers: [{answer: 1, mode: 2}]}",
             r"tides\.yaml\[0\]\.answers\[0\]: invalid Example\.mode \(expected str, got int\)",

@@ -107,7 +107,7 @@ def test_a_reply_has_this_value(parser: Parser[Any], content: str, value: object
 @pytest.mark.parametrize(
     ("parser", "content", "failure", "place", "description"),
     [
-        (json, "no", "no_structure", "reply", "expected JSON, and the text contains none"),
+        (json, "no", "no_structure", "reply", "expected JSON, but the text contains none"),
         (
             json.as_type(Answer),
             '{"value": -1}',
@@ -118,8 +118,8 @@ def test_a_reply_has_this_value(parser: Parser[Any], content: str, value: object
         (yaml, "a: [", "no_structure", "reply", None),
         (yaml, "a: &x [1]\nb: *x", "no_structure", "reply", "invalid YAML: aliases are not supported"),
         (yaml.as_type(int), "x", "wrong_value", "reply", None),
-        (last_code_block, "no", "no_structure", "reply", "expected a code block, and the text has none"),
-        (first_word, " ", "no_structure", "reply", "expected a word, and the text is empty"),
+        (last_code_block, "no", "no_structure", "reply", "expected a code block, but the text has none"),
+        (first_word, " ", "no_structure", "reply", "expected a word, but the text is empty"),
         (
             first_word.as_type(YesNo),
             "yes, I do",
@@ -323,7 +323,7 @@ def test_one_error_for_several_replies_does_not_mix_them() -> None:
 
 
 def test_a_validation_that_returns_another_value_is_an_option_error() -> None:
-    with pytest.raises(OptionError, match="bool returned True"):
+    with pytest.raises(OptionError, match="expected None or a ParseError from bool, got True"):
         text.validate(bool).parse("a")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
@@ -335,7 +335,7 @@ def test_other_exceptions_of_a_function_are_raised_unchanged() -> None:
 
 
 def test_strip_needs_a_text() -> None:
-    with pytest.raises(OptionError, match="the value is no text, but int"):
+    with pytest.raises(OptionError, match="expected a value of type str, got int"):
         json.strip().parse("3")
 
 

@@ -357,7 +357,8 @@ def test_a_parser_without_a_type_is_refused_if_its_values_would_not_be_validated
     if is_valid:
         assert adapter.parse(signature, "3")
     else:
-        with pytest.raises(OptionError, match=r"^parser: .* has no type, but the signature Height needs one"):
+        message = r"^parser: .* has no type, so the outputs of Height would not be validated"
+        with pytest.raises(OptionError, match=message):
             adapter.format(Height, {"harbor": "Brest"})
 
 
@@ -521,7 +522,8 @@ def test_the_tool_calls_of_an_example_are_blocks_with_new_ids() -> None:
     assert [(call.name, call.input) for call in calls] == [("search", {"query": "tides"})] * 2
     assert len({call.id for call in calls} | {"c1"}) == 3
     assert msgs[2].text == '{\n  "value": 3\n}'
-    with pytest.raises(OptionError, match=r"^tool_calls: expected a tool call with `name` and `args`, got 3"):
+    reason = "tool_calls: expected a tool call with the keys `name` and `args`, got 3"
+    with pytest.raises(OptionError, match=f"^{reason}"):
         PromptAdapter().format(Height, {"harbor": "B"}, examples=[Example({"harbor": "A"}, {"tool_calls": [3]})])
 
 
@@ -547,13 +549,13 @@ def test_the_tools_of_the_parser_and_of_the_call_are_requested_once() -> None:
         ({"modes": {"a": JSONAdapter()}}, "modes['a']: expected PromptAdapter, got JSONAdapter"),
         (
             {"modes": {"a": PromptAdapter(fallback=JSONAdapter())}},
-            "modes['a'].fallback: the outer adapter decides this option",
+            "modes['a'].fallback: the adapter of a mode cannot have this option",
         ),
         (
             {"modes": {"a": PromptAdapter(modes={"b": PromptAdapter()})}},
-            "modes['a'].modes: the outer adapter decides this option",
+            "modes['a'].modes: the adapter of a mode cannot have this option",
         ),
-        ({"order": "random"}, "order: 'random' is unknown"),
+        ({"order": "random"}, "order: unknown value 'random'"),
     ],
 )
 def test_an_invalid_option_is_refused(options: dict[str, Any], message: str) -> None:
@@ -639,7 +641,7 @@ async def test_ask_uses_the_mode_in_all_calls() -> None:
     assert turns(prediction.messages)[1:] == [
         ("user", "cot: Brest"),
         ("assistant", "640"),
-        ("user", "cot: expected a code block, and the text has none"),
+        ("user", "cot: expected a code block, but the text has none"),
         ("assistant", "So:\n```\n640\n```"),
     ]
     assert "response_format" not in model.calls[0].request

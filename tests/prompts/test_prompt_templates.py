@@ -194,7 +194,7 @@ def test_invalid_yaml_is_refused(write: Write, text: str) -> None:
 
 
 def test_data_is_a_reserved_variable() -> None:
-    with pytest.raises(OptionError, match=r"variables\.data: this name is reserved"):
+    with pytest.raises(OptionError, match=r"variables\.data: the name `data` is reserved"):
         render("", data=1)
 
 

@@ -124,7 +124,7 @@ def _declare_wrong_tags() -> object:
     return Wrong
 
 
-_ONE_OUTPUT: Final = "Signature[T] has exactly one output, 'answer'. Use Signature instead of Signature[T]."
+_ONE_OUTPUT: Final = "Signature[T] has exactly one output, named 'answer'. Use Signature instead of Signature[T]."
 REFUSED: Final[list[tuple[Callable[[], object], str]]] = [
     (
         _declare_without_marker,
@@ -137,7 +137,7 @@ REFUSED: Final[list[tuple[Callable[[], object], str]]] = [
         _declare_reserved_name,
         "name: Python reserves names such as '__len__'. Use a name without two underscores at both ends.",
     ),
-    (_declare_wrong_tags, "Wrong.tags: expected tags (str), got 'one'. Assign a tuple of texts."),
+    (_declare_wrong_tags, "Wrong.tags: expected a tuple or list of texts, got 'one'. Assign a tuple of texts."),
     (
         Signature,
         "signature: expected a signature text. Pass a text such as 'question -> answer', or declare a subclass.",

@@ -292,7 +292,7 @@ def test_markers_are_only_on_stable_blocks_and_change_nothing_else(
     assert _count(request) == len(marked)
     assert not [block for block in marked if "thinking" in block.value.get("type", "")]
     if any(
-        synthesis.reason == "the API requires a user turn at the end, so one was added"
+        synthesis.reason == "user turn added at the end, because the API refuses the request without this turn"
         for synthesis in plan.ledger.syntheses
     ):
         assert CONTINUE_TURN in blocks[-1].text
@@ -388,7 +388,7 @@ def test_no_marker_is_sent_by_default(provider: str) -> None:
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "dashscope", "dashscope-compatible"])
 def test_an_unknown_option_is_refused(provider: str) -> None:
-    with pytest.raises(ValueError, match="'always' is unknown"):
+    with pytest.raises(ValueError, match="unknown value 'always'"):
         _formatter((provider, None), ChatHistory(), "always")
 
 

@@ -30,7 +30,9 @@ CLOSED: Final[dict[str, Any]] = {
     "additionalProperties": False,
 }
 OPEN: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT}, "required": ["q"]}
-MERGED = "at the root of the parameter schema merged into one object, because APIs require an object"
+MERGED = (
+    "tool 'f': APIs require an object schema at the root of the parameters, so these root keywords are not sent"
+)
 
 OPTIONAL: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT, "n": {"type": "integer"}}}
 
@@ -91,22 +93,22 @@ ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
             "properties": {"a": TEXT, "k": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "b": TEXT},
             "required": ["k"],
         },
-        [f"tool 'f': anyOf {MERGED}"],
+        [f"{MERGED}: anyOf"],
     ),
     "oneOf with only required": (
         {**OPTIONAL, "oneOf": [{"required": ["q"]}, {"required": ["n"]}]},
         OPTIONAL,
-        [f"tool 'f': oneOf {MERGED}"],
+        [f"{MERGED}: oneOf"],
     ),
     "not and enum": (
         {**OPTIONAL, "not": {"required": ["q", "n"]}, "enum": [{}]},
         OPTIONAL,
-        [f"tool 'f': enum, not {MERGED}"],
+        [f"{MERGED}: enum, not"],
     ),
     "a reference to itself": (
         {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
         {**NO_ARGUMENTS, "$defs": {"A": {"$ref": "#/$defs/A"}}},
-        [f"tool 'f': $ref {MERGED}"],
+        [f"{MERGED}: $ref"],
     ),
 }
 
@@ -188,8 +190,8 @@ def _object_with(**inner: Any) -> dict[str, Any]:
 
 
 OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
-    "an optional property": ({**OPTIONAL, "required": ["q"]}, "the property n is optional"),
-    "a nested optional property": (_object_with(**OPTIONAL), "the property q.q is optional"),
+    "an optional property": ({**OPTIONAL, "required": ["q"]}, "the optional property n is not allowed"),
+    "a nested optional property": (_object_with(**OPTIONAL), "the optional property q.q is not allowed"),
     "further properties": (
         {**OPEN, "additionalProperties": True},
         "the schema root allows additional properties",
@@ -222,7 +224,7 @@ OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
         {**OPEN, "required": ["q", "x"]},
         "the schema root requires a property",
     ),
-    "not a schema": (_object_with(type="array", items=True), "the schema at q.items is not an object"),
+    "not a schema": (_object_with(type="array", items=True), "the schema at q.items is not a JSON object"),
 }
 
 

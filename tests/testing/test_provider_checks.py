@@ -142,7 +142,7 @@ def test_a_request_that_repeats_content_is_reported() -> None:
 
     report = list_faults(echo(convert=convert))
     assert "is sent 2 times" in report
-    assert "the call with 'callOne' is sent 2 times" in report
+    assert "the tool call with 'callOne' is sent 2 times" in report
 
 
 def test_a_request_in_another_order_is_reported() -> None:
@@ -242,4 +242,6 @@ def test_a_log_that_loads_as_other_messages_is_reported() -> None:
     def load(log: object) -> list[Msg]:
         return [Msg("Ann", "something else", "user")]
 
-    assert "a request from the loaded messages differs" in list_faults(replace(echo(), load_native=load))
+    assert "built from the loaded messages differs from the original" in list_faults(
+        replace(echo(), load_native=load)
+    )

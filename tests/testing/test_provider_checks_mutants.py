@@ -335,10 +335,10 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "drops the proof of thinking": (with_edited_parts(_without_proof), "thinking is not sent back"),
     "sends the thinking of another issuer": (
         with_convert(_leaking_thinking),
-        "of another issuer is in the request",
+        "thinking from another provider is in the request",
     ),
-    "drops calls": (without_parts("call"), "the call with 'callOne' is sent 0 times"),
-    "drops results": (without_parts("result"), "the result 'resultOne' is sent 0 times"),
+    "drops calls": (without_parts("call"), "the tool call with 'callOne' is sent 0 times"),
+    "drops results": (without_parts("result"), "the tool result 'resultOne' is sent 0 times"),
     "drops texts": (without_parts("text"), "is not sent, but the ledger does not list"),
     "drops the system prompt": (without_key("system"), "'markSystem' of msgs[0].content[0] is not sent"),
     "drops all parts but the first": (with_edited_requests(_one_part), "is not sent"),
@@ -349,7 +349,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "sends calls twice": (
         with_edited_parts(lambda part: [part, part] if "call" in part else [part]),
-        "the call with 'callOne' is sent 2 times",
+        "the tool call with 'callOne' is sent 2 times",
     ),
     "cuts long texts": (with_edited_parts(_cut_texts), "is not sent unchanged"),
     "escapes texts": (with_edited_parts(_escaped_texts), "is not sent unchanged"),
@@ -386,7 +386,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "loses arguments": (with_edited_parts(_call_without("arguments", _no_object)), "is sent 0 times"),
     "writes arguments as Python": (
         with_edited_parts(_call_without("arguments", _python_arguments)),
-        "the arguments of a call are changed",
+        "the request changes the arguments of a tool call",
     ),
     "shares the parameters of tools": (
         with_convert(_sharing_tools),
@@ -463,13 +463,13 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "loses the last message": (
         _with_edited_log(lambda msgs: msgs[:-1] or msgs),
-        "a request from the loaded messages differs",
+        "a request that is built from the loaded messages differs",
     ),
     "loses texts": (
         _with_edited_log(
             lambda msgs: [replace(msg, content=msg.content if msg.tool_uses else "x") for msg in msgs]
         ),
-        "a request from the loaded messages differs",
+        "a request that is built from the loaded messages differs",
     ),
     "loads all messages as user messages": (
         _with_edited_log(lambda msgs: [*map(_other_role, msgs)]),
@@ -825,8 +825,14 @@ LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
         with_layout(turns="messages"),
         "`turns` is 'messages', but the request has lists only under these keys: 'system', 'turns', 'tools'",
     ),
-    "declares another list as the turns": (with_layout(turns="tools"), "this list does not contain the text"),
-    "declares no roles of replies": (with_layout(reply_roles=frozenset[str]()), "do not select only the reply"),
+    "declares another list as the turns": (
+        with_layout(turns="tools"),
+        "the list under this key does not contain the text",
+    ),
+    "declares no roles of replies": (
+        with_layout(reply_roles=frozenset[str]()),
+        "must select the reply and no other turn",
+    ),
     "declares another key of roles": (with_layout(role="speaker"), "`role` ('speaker')"),
     "declares no results": (with_layout(result_keys=frozenset[str]()), "do not select the tool result"),
     "declares no prompt": (with_layout(prompt=""), "`prompt` is '', but the system prompt is under 'system'"),

@@ -48,7 +48,7 @@ async def test_the_estimate_of_new_content_is_added_to_the_last_usage(name: str)
     counted = await counter.count(second, provider)
     new = CharacterTokenCounter().measure(second, provider) - CharacterTokenCounter().measure(first, provider)
     assert counted == 5_000 + new
-    assert counted.estimated == ("content after the last reported usage is a local estimate",)
+    assert counted.estimated == ("tokens after the last reported usage are estimated locally",)
 
 
 async def test_the_anchored_request_has_the_reported_usage() -> None:
@@ -127,7 +127,7 @@ async def test_each_counter_has_a_local_counter() -> None:
 
 async def test_the_estimate_by_characters_has_a_reason() -> None:
     count = CharacterTokenCounter().measure({"messages": []}, OPENAI)
-    assert (count, count.estimated) == (0, ("estimated by characters",))
+    assert (count, count.estimated) == (0, ("all tokens are estimated from characters, without a tokenizer",))
     assert TokenCount(3) == 3
     assert TokenCount(3).estimated == ()
 

@@ -33,7 +33,7 @@ __all__ = ["SIGNATURE", "get_call_name", "is_call", "read_block", "strip_indexes
 _Object: TypeAlias = dict[str, Any]
 
 SIGNATURE: Final = "thought_signature"
-"""Key of a Gemini signature in the text blocks of a log. `list_calls` adds the same key to tool calls."""
+"""Key of a Gemini signature in the text blocks of a log. The module `content` adds the same key to tool calls."""
 
 _ISSUERS: Final = {
     "anthropic": "anthropic",
@@ -239,7 +239,7 @@ def _call(call: _Object, provider: str, place: str) -> ToolUseBlock:
 
 
 def get_call_name(call: _Object) -> str:
-    """Returns the tool name of a call in any format, or an empty string."""
+    """Returns the tool name of a tool call in any format, or an empty string if the call has no name."""
     return as_text((as_object(call.get("function")) or call).get("name"))
 
 

@@ -1,4 +1,4 @@
-"""`read_content`: reads the blocks of a LangChain message: content, tool calls and `additional_kwargs`."""
+"""`read_content`: reads the blocks of a LangChain message from its content, tool calls and `additional_kwargs`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _list_content(content: Any, place: str) -> list[_Item]:
 
 
 def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
-    """Converts items to blocks. Stores the item id of each text and call that comes after reasoning of OpenAI.
+    """Converts items to blocks. Stores the item id of each text and tool call after a reasoning item of OpenAI.
 
     The item id becomes opaque state. A request with a reasoning item must also contain the ids of the items after
     the reasoning item.
@@ -109,10 +109,11 @@ def _list_calls(message: _Object, place: str) -> list[_Call]:
 
 
 def _take_call(item: Any, calls: list[_Call]) -> _Item | None:
-    """Returns the call in `calls` that matches the content block `item`, and removes the call from `calls`.
+    """Returns the tool call in `calls` that matches the content block `item`, and removes it from `calls`.
 
-    Most calls are both in `calls` and in the content. Two calls match if they have a common id, or if both have no
-    id and the same name. The returned call also has the item id of `item`. Returns None if no call matches.
+    Most tool calls are both in `calls` and in the content. Two calls match if they have a common id, or if both
+    have no id and the same name. The returned call also has the item id of `item`. Returns None if no call
+    matches.
     """
     if not is_call(item):
         return None
@@ -154,9 +155,9 @@ _GENERATED_PREFIX: Final = "lc_"  # LangChain creates ids with this prefix for b
 def _join_reasoning(items: list[_Item], provider: str) -> Iterator[_Item]:
     """Yields all items. Joins the blocks of each OpenAI reasoning item into one `NativeEntry`.
 
-    Version 1 of LangChain's content splits a reasoning item into several blocks. All these blocks have the id of
-    the item, and one block has the encrypted content of the item. langchain-openai joins the blocks in the same
-    way (`_implode_reasoning_blocks`).
+    Version 1 of LangChain's content format splits a reasoning item into several blocks. All these blocks have the
+    id of the item, and one block has the encrypted content of the item. langchain-openai joins the blocks in the
+    same way (`_implode_reasoning_blocks`).
     """
     groups = [list(group) for _, group in groupby(items, lambda item: _reasoning_id(item[0]) or item[1])]
     for group, next_group in zip_longest(groups, groups[1:], fillvalue=[(None, "")]):
@@ -176,7 +177,7 @@ def _join_reasoning(items: list[_Item], provider: str) -> Iterator[_Item]:
 
 
 def _reasoning_id(item: Any) -> str:
-    """Returns the id of the reasoning item that a block is part of, or an empty string if none."""
+    """Returns the id of the reasoning item of which a block is a part, or an empty string for any other block."""
     block = as_object(item)
     return _item_id(block) if block.get("type") == "reasoning" and "summary" not in block else ""
 

@@ -36,20 +36,20 @@ _READ_KEYS: Final = frozenset(
 def load_langchain(log: object) -> list[Msg]:
     """Returns the messages of a LangChain log.
 
-    Each message becomes one `Msg`. Tool calls are read from `tool_calls`. A call that is also in the content keeps
-    its position in the content. If the arguments of a call are invalid JSON, `raw_input` has their text. A
+    Each message becomes one `Msg`. Tool calls are read from `tool_calls`. A tool call that is also in the content
+    keeps its position in the content. If the arguments of a call are invalid JSON, `raw_input` has their text. A
     `ToolMessage` becomes a message with a tool result. The `status` of the `ToolMessage` determines `is_error`.
 
-    `metadata["reply"]` has the usage and the finish reason. All other keys, such as `artifact`, become metadata. A
-    block that only one provider understands becomes an `OpaqueBlock`. A block that cannot be read becomes an
-    `InvalidBlock`.
+    `metadata["reply"]` has the model, the usage and the finish reason. Keys that agentkit does not know, such as
+    `artifact`, become metadata. A block that only one provider understands becomes an `OpaqueBlock`. A block that
+    cannot be read becomes an `InvalidBlock`.
 
     Args:
         log: LangChain objects or their JSON dump: a list of messages, one message, or an object with `messages`,
             such as the state of a graph.
 
     Raises:
-        MessageError: If the log is not a LangChain log, or a message has blocks in an unsupported format.
+        MessageError: If the log is not a LangChain log, or if a message has blocks in an unsupported format.
     """
     state = make_json_safe(log, "log", _dump_object)
     items = cast("list[Any]", state) if isinstance(state, list) else _find_messages(as_object(state))
@@ -58,7 +58,7 @@ def load_langchain(log: object) -> list[Msg]:
 
 
 def _dump_object(value: Any) -> Any:
-    """Converts a LangChain object to a dict that includes default fields, such as `type`."""
+    """Converts a LangChain object to a dict that includes fields with default values, such as `type`."""
     dump = getattr(value, "model_dump", None)
     return dump() if callable(dump) else value
 

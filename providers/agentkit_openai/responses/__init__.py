@@ -5,8 +5,8 @@ assistant message becomes several items, and the items of a reply become the blo
 items, and OpenAI refuses some items if a connected item is missing. `_reasoning` and `capabilities` implement the
 rules for connected items.
 
-Read `convert` first, then `_turn_items`. If a module has the same name as a module in `agentkit_openai`, both have
-the same purpose.
+Read `convert` first, then `_turn_items`. If a module has the same name as a module in `agentkit_openai`, the two
+modules have the same purpose.
 """
 
 from __future__ import annotations

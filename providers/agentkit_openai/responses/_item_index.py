@@ -20,8 +20,8 @@ class ItemIndex:
     """Index of the items in one reply.
 
     An event with an `output_index` belongs to the item with the same `output_index`. Any other event belongs to
-    the item with the same id, or to the latest item if the id is unknown. The index takes precedence over the id,
-    because some gateways send a different item id in each event.
+    the item with the same id, or to the latest item if the id is unknown. `output_index` takes precedence over the
+    id, because some gateways send a different item id in each event.
 
     Attributes:
         keys: Keys of all items, in order of arrival.
@@ -40,7 +40,8 @@ class ItemIndex:
     def begin(self, event: dict[str, Any]) -> ItemKey:
         """Adds the item of an event to the index, and returns the key of the item.
 
-        If an incomplete item has the same index or id, no item is added, and the key of that item is returned.
+        If the index contains an incomplete item with the same `output_index` or id, no item is added. The method
+        then returns the key of the incomplete item.
         """
         output_index, id = event.get("output_index"), _get_id(event)
         number = output_index if type(output_index) is int else None
@@ -60,7 +61,7 @@ class ItemIndex:
         return key
 
     def find(self, event: dict[str, Any]) -> ItemKey:
-        """Returns the key of the item that an event continues.
+        """Returns the key of the item to which an event belongs.
 
         If the index does not contain the item, the method adds the item.
         """

@@ -31,9 +31,9 @@ _CALLS = frozenset({"function_call", "custom_tool_call"})
 _STREAMED = _CALLS | {"message", "reasoning"}  # types of items whose content arrives in pieces
 
 THINKING, TEXT, CALL, _OPAQUE = range(4)
-"""Third number in the key of a block. The number determines the order of the blocks of one item.
+"""Third number in the key of a block. This number determines the order of the blocks of one item.
 
-A key is `(output_index, number, THINKING | TEXT | CALL | _OPAQUE, part)`.
+A key is `(output_index, number, THINKING | TEXT | CALL | _OPAQUE, part)`. The first two numbers are an `ItemKey`.
 """
 
 
@@ -45,7 +45,7 @@ class OutputItems:
 
     def __init__(self, reply: ReplyBuilder) -> None:
         self._reply = reply
-        self._open: dict[ItemKey, dict[str, Any]] = {}  # announced items that are not complete
+        self._open: dict[ItemKey, dict[str, Any]] = {}  # items that events announced and that are not complete
         self._ids: dict[ItemKey, str] = {}
         self._phases: dict[ItemKey, str] = {}
         self._texts: dict[ItemKey, list[BlockKey]] = {}  # keys of the text blocks of each message
@@ -177,7 +177,7 @@ class OutputItems:
             self._refusals.add(key)
 
     def add_citation(self, key: BlockKey, annotation: object) -> None:
-        """Adds a citation to a text block. The complete message later replaces all citations of the block."""
+        """Adds a citation to a text block. The complete message, which arrives later, replaces all citations."""
         if annotation:
             self._citations.setdefault(key, []).append(make_json_safe(annotation))
 
@@ -209,7 +209,10 @@ class OutputItems:
             self._reply.notes["incomplete_parts"] = make_json_safe(items)
 
     def _add_text_states(self) -> None:
-        """Stores the phase of each message in its texts, and the item id in texts that follow reasoning."""
+        """Stores the phase of each message in the state of its texts.
+
+        The state of texts that follow reasoning also stores the item id of the message.
+        """
         for key, texts in self._texts.items():
             follows_reasoning = any(reasoning_key < key for reasoning_key in self._reasoning)
             item_id = self._ids.get(key) if follows_reasoning else None
@@ -241,7 +244,7 @@ def parse_image(item: dict[str, Any]) -> ImageBlock | None:
 def image_state(item: dict[str, Any]) -> dict[str, Any]:
     """Returns the opaque state of a generated image, as keyword arguments of `OpaqueState`.
 
-    The state contains the id of the item, and all keys that no field of the image block can store.
+    The state contains the id of the item, and all item keys that no field of the image block can store.
     """
     fields = {
         key: value for key, value in item.items() if key not in ("id", "type", "result") and value is not None

@@ -1,9 +1,9 @@
 """Conversion between reasoning items of OpenAI Responses and thinking blocks, and the ids of reasoning.
 
-OpenAI uses ids to connect reasoning with the item after it. OpenAI refuses reasoning that is sent with its id but
-without the next item ("was provided without its required following item"). OpenAI also refuses an item that is
-sent with its id but without the reasoning before it ("was provided without its required 'reasoning' item").
-Therefore, either both items are sent with their ids, or both are sent without ids.
+OpenAI uses ids to connect reasoning with the item after the reasoning. OpenAI refuses reasoning that is sent with
+its id but without the next item ("was provided without its required following item"). OpenAI also refuses an item
+that is sent with its id but without the preceding reasoning ("was provided without its required 'reasoning'
+item"). Therefore, reasoning and the next item are either both sent with their ids, or both sent without ids.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from agentkit.provider_kit import (
 __all__ = ["PART_SEPARATOR", "pair_ids", "reasoning_item", "reasoning_state", "reasoning_text"]
 
 _FOLLOWED_BY = "followed_by"
-"""Key in the opaque state of reasoning.
+"""Key in the opaque state of a thinking block.
 
-The value is the id of the item that the model produced after the reasoning.
+The value is the id of the item that the model produced after the reasoning in this block.
 """
 
 PART_SEPARATOR = "\n\n"
@@ -65,7 +65,8 @@ def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
     The item always has the key `summary`, because the API requires the key even if the list is empty. The parts of
     the original item are restored if the text of the block has not changed.
 
-    If `id` is empty, OpenAI reads only the encrypted content, and does not require the item after the reasoning.
+    If `id` is empty, the item is sent without an id. OpenAI then reads only the encrypted content, and does not
+    require the item after the reasoning.
     """
     state = block.state
     assert state is not None
@@ -83,10 +84,11 @@ def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
 
 
 def pair_ids(blocks: Sequence[Block], ids: Sequence[str]) -> list[str]:
-    """Returns the id with which each item of a turn is sent, or an empty string for an item without an id.
+    """Returns one id for each item of a turn. The id is empty if the item is sent without its id.
 
     Reasoning is sent with its id if the next item has an id and is the item that the model produced after the
-    reasoning. The items after such reasoning are also sent with their ids.
+    reasoning. If the item that the model produced is unknown, any next item with an id is sufficient. The items
+    after such reasoning are also sent with their ids.
 
     Args:
         blocks: First block of each item.

@@ -1,4 +1,4 @@
-"""Writer of assistant turns as items of OpenAI Responses. `_reasoning` decides which items have ids."""
+"""Writer of assistant turns as items of OpenAI Responses. `_reasoning` decides which items are sent with ids."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ CALL_FIELDS = ("namespace", "caller", "async")
 """Additional keys of a tool call that are sent back to OpenAI (openai-python: ResponseFunctionToolCallParam)."""
 
 IMAGE_CALL = "image_generation_call"
-"""Item type of a generated image.
+"""Type of the item that contains a generated image.
 
-The opaque state of the image block stores the other keys of the item under this name.
+In the opaque state of the image block, this name is also the key of an object with the other keys of the item.
 """
 
 _ID_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
@@ -48,7 +48,7 @@ Error text: "string too long. Expected a string with maximum length 64".
 """
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
-"""`Feature` bits. In a turn with one of these bits, items can have ids, or can depend on adjacent items."""
+"""Message features. In a turn with one of these features, items can have ids, or can depend on adjacent items."""
 
 
 class ItemWriter:
@@ -59,8 +59,8 @@ class ItemWriter:
             is sent without its item id, because OpenAI stored a different item under that item id.
 
     Attributes:
-        custom_ids: Call ids of the custom tool calls that the writer has written. Results of these calls require
-            another item type than results of function calls.
+        custom_ids: Call ids of the custom tool calls that the writer has written. Results of custom tool calls and
+            results of function calls have different item types.
     """
 
     def __init__(self, rewritten: Collection[str]) -> None:
@@ -71,7 +71,10 @@ class ItemWriter:
         self._sent: set[str] = set()
 
     def write(self, msg: Msg) -> Iterator[dict[str, Any]]:
-        """Yields the items of an assistant turn. All messages precede the tool calls (guides/reasoning)."""
+        """Yields the items of an assistant turn. All items of the type `message` precede the tool calls.
+
+        Source: OpenAI's docs, guides/reasoning.
+        """
         if isinstance(msg.content, str):
             yield _message(msg.content)
             return
@@ -83,7 +86,10 @@ class ItemWriter:
             yield from self._write_run(run, id)
 
     def _write_plain(self, msg: Msg) -> Iterator[dict[str, Any]]:
-        """Yields the items of the most common turn, which has only texts and tool calls without opaque state."""
+        """Yields the items of a turn that has only texts and tool calls, all without opaque state.
+
+        Most assistant turns are of this kind.
+        """
         for block in msg.blocks:
             if isinstance(block, TextBlock):
                 yield _message(block.text)
@@ -200,7 +206,7 @@ def _stored_message(texts: list[Block], id: str) -> dict[str, Any]:
 
 
 def _image_call(block: ImageBlock) -> dict[str, Any]:
-    """Writes an image that the model generated as an item (openai-python: ImageGenerationCall)."""
+    """Writes a generated image as an item of a reply (openai-python: ImageGenerationCall)."""
     state, source = block.state, block.source
     if state is None or state.item_id is None or not isinstance(source, Base64Source):
         raise ConversionError(block.type, "assistant turn")

@@ -58,7 +58,7 @@ _REQUEST_ID_KEYS = {
     "apply_patch_call": "call_id",
     "tool_search_call": "call_id",  # the id is null if OpenAI runs the search
     "mcp_approval_request": "id",
-    "function_call": "call_id",  # an opaque block only if a program on OpenAI's servers made the call
+    "function_call": "call_id",  # the call is an opaque block only if a program on OpenAI's servers made it
     "custom_tool_call": "call_id",
 }
 _RESPONSE_ID_KEYS = {
@@ -77,7 +77,8 @@ _RESPONSE_ID_KEYS = {
 def _part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """Returns `("request", ID)` or `("response", ID)` for an item of a pair, and None for any other item.
 
-    Both items of a pair have the same ID. OpenAI refuses an input that contains only one of the items.
+    The items of a pair are the request for an action and the outcome of the action. Both have the same ID. OpenAI
+    refuses an input that contains only one of them.
     """
     item_type = str(data.get("type"))
     id = data.get(_REQUEST_ID_KEYS.get(item_type, ""))
@@ -102,7 +103,7 @@ def _needs_thinking(data: Mapping[str, Any]) -> bool:
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 
 _PARTS = frozenset({"output_text", "output_audio", "output_image", "refusal", "summary_text", "reasoning_text"})
-"""Types of content parts inside the items of a reply. These types are not types of items."""
+"""Types of content parts inside the items of a reply. No item has one of these types."""
 
 
 def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
@@ -138,10 +139,10 @@ _STORED_TYPES = frozenset({"message", "function_call", "custom_tool_call"})
 
 
 def _split_stored_item(item: Any) -> Iterator[Any]:
-    """Yields the content of an item without its id and status.
+    """Yields a message or tool call without its id and status. Yields any other item unchanged.
 
-    Each text of an assistant message is yielded separately. Digests of prompts use this content, because the id
-    does not change the prompt.
+    Each text of an assistant message is yielded separately. The digest (a hash) of a prompt is computed from these
+    values, because ids do not change the prompt.
     """
     fields: dict[str, Any] = as_object(item)
     if fields.get("type") not in _STORED_TYPES:
@@ -182,7 +183,7 @@ LAYOUT = WireLayout(
     cache_markers=frozenset({"prompt_cache_breakpoint"}),
     digest_turn=_split_stored_item,
 )
-"""JSON layout of items (openai-python: ResponseInputItemParam).
+"""Keys of requests and their items (openai-python: ResponseInputItemParam).
 
 In an `image_generation_call`, the key `result` contains the image.
 """
@@ -191,7 +192,7 @@ RESPONSES = Capabilities(
     name="OpenAI Responses",
     issuer="openai",
     wire="openai-responses",
-    json_object="stated",  # the messages in `input` must contain the word "json" (API reference)
+    json_object="stated",  # for a JSON object, messages in `input` must contain the word "json" (API reference)
     layout=LAYOUT,
     tools=ToolCapabilities(
         call_ids=NameRule(limit=64, prefix="call_"),  # OpenAPI specification: 1 to 64 characters
@@ -236,7 +237,7 @@ RESPONSES_FACTS = (
     ModelFact(
         r"(chat)?gpt-([345]|oss)|gpt-6(?![.-]?[2-9])|codex-|o\d",
         {"thinking.binds_prefix": False},
-        "only gpt-6.2 and later models refuse changed content before reasoning (guides/latest-model)",
+        "only gpt-6.2 and later models remove reasoning if the content before it changed (guides/latest-model)",
         "2026-11-20",
     ),
 )

@@ -49,8 +49,8 @@ class OpenAIResponsesFormatter(FormatterBase):
     is then sufficient. Messages and tool calls that do not follow reasoning with an id are sent without ids.
 
     Calls of tools that OpenAI runs, such as `web_search_call`, require their ids and any reasoning before them. If
-    this reasoning cannot be sent, the formatter omits the calls. A generated image is then sent as an ordinary
-    image.
+    this reasoning cannot be sent, the formatter omits the calls. In the same case, a generated image is sent as an
+    ordinary image.
 
     Args:
         model: Name of the model. If None, requests use only features that all current models accept.
@@ -138,7 +138,7 @@ def _get_output_fields(block: ToolResultBlock) -> dict[str, Any]:
 def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[dict[str, Any]]:
     """Writes the items of a request, with cache markers at content parts outside of assistant messages.
 
-    Parts that can change in later requests get no markers.
+    Parts that the next request omits or moves get no markers.
     """
     items: list[dict[str, Any]] = []
     sections: list[list[dict[str, Any]]] = []
@@ -155,13 +155,13 @@ def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[di
 
 
 def _open_stable_parts(items: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
-    """Yields all content parts of a turn that do not change in later requests.
+    """Yields those content parts of a turn that the next request repeats.
 
-    Each string in `items` is replaced by a list of one part, because only parts can have cache markers.
+    Each item whose content is a string gets a list of one part instead, because only parts can have cache markers.
 
     Args:
         items: Items of the turn. A tool result is one item, and any other block is one part of an item.
-        flags: One flag for each block of the turn. A flag is True if the block stays the same.
+        flags: One flag for each block of the turn. A flag is True if the next request repeats the block.
     """
     remaining = iter(flags)
     for item in items:

@@ -49,9 +49,9 @@ _STORED_KEYS = ("previous_response_id", "conversation", "prompt")
 def load_responses(log: object) -> list[Msg]:
     """Loads the messages of a Responses log.
 
-    `instructions` become the system prompt. Adjacent items of a reply become one message. Such items are
-    reasoning, assistant messages, tool calls, and items of tools that OpenAI runs. Tool results get the names of
-    their tool calls.
+    `instructions` become the system prompt. Adjacent items of a reply become one message. The items of a reply are
+    reasoning, assistant messages, tool calls, and items of tools that OpenAI runs. Tool results get the tool names
+    of their tool calls.
 
     Args:
         log: List of items, a complete request or reply, or the JSON text of any of these. The list can contain
@@ -88,7 +88,7 @@ class _LogReader:
         self._tool_names: dict[str, str] = {}  # names of tools, by call id
 
     def add(self, name: str, content: str | list[Block], role: Literal["user", "system"]) -> None:
-        """Ends the current reply and adds a message after it."""
+        """Adds a message. Before this, blocks of a reply that were already read become a separate message."""
         self.add_reply()
         self.msgs.append(Msg(name, content, role))
 

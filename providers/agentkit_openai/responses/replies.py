@@ -30,9 +30,9 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     """Parser for replies from OpenAI Responses, complete or streamed.
 
     A reply is a `Response` or the events of its stream, as SDK objects, dicts or raw bytes. Blocks have the order
-    of the output. The opaque state of a block stores values that `OpenAIResponsesFormatter` sends back. Examples
-    are the `phase` of messages, the `namespace` and `caller` of tool calls, and the id and `encrypted_content` of
-    reasoning.
+    of the items in `output`. The opaque state of a block stores values that `OpenAIResponsesFormatter` sends back.
+    Examples are the `phase` of messages, the `namespace` and `caller` of tool calls, and the id and
+    `encrypted_content` of reasoning.
 
     Items of tools that OpenAI runs become opaque blocks. A complete item replaces the pieces of the same item that
     arrived earlier.
@@ -69,7 +69,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self._read_response(reply)
 
     def _read_response(self, response: dict[str, Any]) -> None:
-        """Reads a complete response. Some of its items may already be known from events."""
+        """Reads a complete response. Some items of the response may have arrived earlier in events."""
         self._read_output(as_list(response.get("output")))
         transformations = as_list(response.get("input_transformations"))
         if transformations:  # reasoning that OpenAI removed from the prompt (openai-python: InputTransformation)
@@ -84,9 +84,10 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.set_usage(usage)
 
     def _read_output(self, output: list[Any]) -> None:
-        """Reads the items of the final `output` that no event contained.
+        """Reads those items of the final `output` that no earlier event has completed.
 
-        Both sources are needed: Some gateways send no items in events. Others send an empty `output` at the end.
+        Items are read from events and from the final `output`. Some gateways send no items in events, and others
+        send an empty `output` at the end.
         """
         keys = sorted(self._index.keys)
         if len(keys) != len(output):
@@ -181,9 +182,10 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     # -- reasoning -----------------------------------------------------------------------------------------------
 
     def _add_reasoning(self, event: dict[str, Any], *part: object) -> None:
-        """Reads a piece of a summary, or of full reasoning text, which models with open weights send.
+        """Reads a piece of a reasoning summary, or a piece of the full reasoning text.
 
-        Full text that follows a summary is ignored. `part` is the name of a list and an index in it.
+        Models with open weights send the full text. Full text that follows a summary is ignored. `part` identifies
+        the text of the piece: the name of its list (`summary` or `content`), and its index in that list.
         """
         text, key = _get_delta(event), self._index.find(event)
         last_part = self._reasoning_parts.get(key, part)
@@ -204,15 +206,15 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.add_tool_call(key, piece=text)
 
     def close(self) -> None:
-        """Adds citations, opaque state and unfinished items at the end of a stream, when they are final."""
+        """Adds citations, opaque state and unfinished items, which are final only at the end of a stream."""
         self._items.close()
 
 
 def _get_delta(event: dict[str, Any]) -> str:
     """Returns the text of an event unchanged, even if the text begins or ends in the middle of a character.
 
-    One event can contain the first half of a character, and the next event the second half. `as_text` would
-    replace both halves with U+FFFD.
+    One event can contain the first half of a character, and the next event the second half. The function `as_text`
+    would replace both halves with U+FFFD.
     """
     delta = event.get("delta")
     return delta if isinstance(delta, str) else ""

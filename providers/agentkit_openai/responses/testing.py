@@ -43,7 +43,7 @@ _INCOMPLETE: Final[dict[str, str]] = {
     FinishReason.LENGTH: "max_output_tokens",
     FinishReason.CONTENT_FILTER: "content_filter",
 }
-"""Values of `incomplete_details.reason` in a response, by finish reason. The API has no other values."""
+"""Values of `incomplete_details.reason` in a response, by finish reason. The API has only these two values."""
 
 _Event: TypeAlias = dict[str, Any]
 
@@ -211,7 +211,7 @@ _EMPTY: Final[dict[str, Any]] = {
 }
 """Initial values of the keys of an item, in the event that announces the item.
 
-In this event, all other keys of the item already have their final values.
+In this event, all other keys except `encrypted_content` already have their final values.
 """
 
 
