@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from inspect import iscoroutinefunction
 from typing import Literal, cast
 
-from agentkit.argument_checks import check_option, check_text
+from agentkit.argument_checks import check_choice, check_option, check_text
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError
 from agentkit.history.frame_escaping import safe_name, safe_text
@@ -148,7 +148,7 @@ class MultiAgentHistory(HistoryPolicy):
     Attributes:
         viewer: Name of the agent that the request is for. The request tells the model this name. Messages with
             this name and the role `assistant` remain separate turns. If None, tool calls and their results remain
-            separate turns, and all other messages become lines.
+            separate turns, and all other messages of users and assistants become lines.
         frame: `safe` escapes names and texts, so that `read_history` can parse the frame. `plain` writes names
             and texts unchanged.
         preamble: Text before the first frame. None stands for the text that AgentScope uses.
@@ -189,8 +189,8 @@ class MultiAgentHistory(HistoryPolicy):
                 f"must be a letter followed by letters, digits, '_', '.' or '-', got {shorten_repr(self.tag, 60)}"
             )
             raise OptionError("tag", reason, "Pass a tag name, such as 'history'.")
-        _check_choice("frame", self.frame, ("safe", "plain"))
-        _check_choice("other_agents_tools", self.other_agents_tools, ("text", "drop", "native"))
+        check_choice("frame", self.frame, ("safe", "plain"))
+        check_choice("other_agents_tools", self.other_agents_tools, ("text", "drop", "native"))
 
     @property
     def shows_everything(self) -> bool:  # type: ignore[override]
@@ -210,7 +210,7 @@ class MultiAgentHistory(HistoryPolicy):
         return self.is_own_turn(unit[0]) or any(has_line(block, msg) for msg in unit for block in msg.blocks)
 
     def get_native_features(self, capabilities: Capabilities) -> int:
-        """Returns the `Feature` bits of the messages that remain separate turns (native turns), for any speaker.
+        """Returns `Feature` bits. Messages with one of these bits remain separate turns, whoever the speaker is.
 
         The viewer's messages also remain separate turns, whatever their features are (see `is_own_turn`).
         """
@@ -282,12 +282,6 @@ class MultiAgentHistory(HistoryPolicy):
     def format_text(self, text: str) -> str:
         """Returns a text for a history frame. The text is escaped if `frame` is `safe`."""
         return safe_text(text, self.tag) if self.frame == "safe" else text
-
-
-def _check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        reason = f"{shorten_repr(value, 60)} is unknown"
-        raise OptionError(option, reason, f"Use {', '.join(allowed[:-1])} or {allowed[-1]}.")
 
 
 def _clean_timestamp(timestamp: str | None) -> str:

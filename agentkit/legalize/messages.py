@@ -30,6 +30,8 @@ from agentkit.messages.sources import URLSource
 
 __all__ = ["legalize_content"]
 
+_MEDIA = Feature.MEDIA | Feature.RESULT_MEDIA
+
 
 def legalize_content(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Rewrites each message to obey the target's rules. This is a pipeline stage.
@@ -48,7 +50,7 @@ class _Legalizing:
         cache_key: The key under which rewritten messages are cached on the original messages.
         promoted: The media that the next separate user turn will contain.
         legal_messages: Maps message indexes to rewritten messages with media. The media limits of the whole
-            request are not applied to these messages.
+            request are not yet applied to these messages.
         changes: Maps message indexes to the changes that the media limits of the whole request require.
     """
 
@@ -65,30 +67,38 @@ class _Legalizing:
 
     def run(self, conversation: LegalConversation) -> LegalConversation:
         system, turns = conversation.system, conversation.turns
-        self._limit_media(system, turns)
+        affected = self._list_affected(turns)
+        if self.target.media.has_limits:
+            self._limit_media(system, turns, affected)
         for index, (msg, origin) in enumerate(system):
             self._add(self.legal.system, msg, origin, index)
-        if self.promoted or turns.normal_form is None or turns.normal_form.features & self.features:
-            self._legalize_turns(turns, len(system.msgs))
+        if self.promoted or affected:
+            self._legalize_turns(turns, affected, len(system.msgs))
         else:
             self.legal.turns = turns
-        if self.has_promoted:  # the added user turn may separate the two blocks of a provider tool
+        # A reply before an added user turn cannot be continued. Its request blocks without response are omitted.
+        if self.has_promoted:
             return omit_half_pairs(self.legal, self.context)
         return self.legal
 
-    def _limit_media(self, system: TracedConversation, turns: TracedConversation) -> None:
-        media, facts = Feature.MEDIA | Feature.RESULT_MEDIA, turns.normal_form
-        has_media = facts is None or facts.features & media or any(msg.features & media for msg in system.msgs)
-        if not has_media or not self.target.media.has_limits:
-            return
-        for start, part in (0, system), (len(system.msgs), turns):
-            for index, msg in enumerate(part.msgs):
-                if msg.features & media:
-                    self.legal_messages[start + index] = self._legalize(msg, part.origins[index])
-        self.changes = limit_media(self.legal_messages, self.target, self.context.media)
+    def _list_affected(self, turns: TracedConversation) -> list[int]:
+        """Returns the indexes of the turns that the rules may change."""
+        features, facts = self.features, turns.normal_form
+        if facts is not None and not facts.features & features:
+            return []
+        return [index for index, msg in enumerate(turns.msgs) if msg.features & features]
 
-    def _legalize_turns(self, turns: TracedConversation, start: int) -> None:
-        count = self._count_unchanged(turns, start)
+    def _limit_media(self, system: TracedConversation, turns: TracedConversation, affected: list[int]) -> None:
+        for start, part, indexes in (0, system, range(len(system.msgs))), (len(system.msgs), turns, affected):
+            for index in indexes:
+                msg = part.msgs[index]
+                if msg.features & _MEDIA:
+                    self.legal_messages[start + index] = self._legalize(msg, part.origins[index])
+        if self.legal_messages:
+            self.changes = limit_media(self.legal_messages, self.target, self.context.media)
+
+    def _legalize_turns(self, turns: TracedConversation, affected: list[int], start: int) -> None:
+        count = self._count_unchanged(turns, affected, start)
         if count == len(turns.msgs) and not self.promoted:
             self.legal.turns = turns
             return
@@ -99,18 +109,17 @@ class _Legalizing:
                 self._promote()
             self._add(out, msg, turns.origins[index], start + index)
         self._promote()
-        # The rewritten calls and results are in the same order, so the order is not checked again.
+        # Rewriting does not change the order of tool calls and results, so the order is not checked again.
         out.normal_form = turns.normal_form.for_messages(out.msgs) if turns.normal_form else None
 
-    def _count_unchanged(self, turns: TracedConversation, start: int) -> int:
+    def _count_unchanged(self, turns: TracedConversation, affected: list[int], start: int) -> int:
         """Returns the number of messages before the first message that changes or needs a note in the ledger."""
         if self.promoted:
             return 0
-        for index, msg in enumerate(turns.msgs):
-            if not msg.features & self.features:
-                continue
+        for index in affected:
             if self.changes.get(start + index):
                 return index
+            msg = turns.msgs[index]
             legal = self.legal_messages.get(start + index) or self._legalize(msg, turns.origins[index])
             if legal.msg is not msg or legal.notes:
                 return index
@@ -179,7 +188,10 @@ class _Legalizing:
 
 
 def _find_origin(origin: MessageOrigin, path: BlockPath) -> Provenance:
-    """Returns the origin of the block at `path` in a message whose origin is `origin`."""
+    """Returns the origin of a block: the path of its input block, or a word for added content.
+
+    `path` is the path of the block in its message. `origin` is the origin of the message.
+    """
     if isinstance(origin, int):
         return (origin, *path)
     block_origin = origin[path[0]]
@@ -194,7 +206,7 @@ def _find_frame_tag(origin: MessageOrigin) -> str:
 def _cache_key(capabilities: Capabilities, on_loss: OnLoss) -> object:
     """Returns the key under which rewritten messages are cached on the original messages.
 
-    Equal arguments return the same object, which makes cache lookups fast.
+    Calls with equal arguments return the same object, which makes cache lookups fast.
     """
     return object()
 
@@ -233,7 +245,7 @@ def _list_files(msg: Msg, media: ResolvedMedia) -> list[object] | None:
 def _find_accepted(msg: Msg, capabilities: Capabilities, role: Role) -> LegalMessage | None:
     """Returns the message unchanged if each block is a text, or a media item that the target accepted before.
 
-    Returns None if the message has any other block.
+    Returns None if the message has any other block, a blank text, or opaque state.
     """
     if msg.features & (Feature.BLANK | Feature.STATE):
         return None

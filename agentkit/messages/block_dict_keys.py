@@ -13,7 +13,7 @@ _BLOCK_KEYS: dict[str, frozenset[str]] = {
     block_class.__dataclass_fields__["type"].default: frozenset(block_class.__dataclass_fields__)
     for block_class in get_args(get_args(Block)[0])
 }
-"""Keys of a block dict by the type of the block: the fields of the class."""
+"""Maps each block type to the keys of its block dicts, which are the field names of the block class."""
 
 
 def adopt_block(value: object) -> object:
@@ -43,15 +43,15 @@ def adopt_state(block: dict[str, Any]) -> None:
     """Moves the signature in a block dict from AgentScope's key to the key `state`.
 
     The key `signature` of a thinking block contains Anthropic's signature. The key `thought_signature` contains
-    Gemini's signature.
+    Gemini's signature. A block dict that already has a `state` is unchanged.
     """
-    block_type, state = block["type"], {}
+    block_type = block["type"]
+    if block.get("state") is not None:
+        return
     if block_type == "thinking" and isinstance(block.get("signature"), str):
-        state = {"issuer": "anthropic", "signature": block.pop("signature")}
+        block["state"] = {"issuer": "anthropic", "signature": block.pop("signature")}
     elif block_type in {"text", "thinking", "tool_use"} and isinstance(block.get("thought_signature"), str):
-        state = {"issuer": "gemini", "thought_signature": block.pop("thought_signature")}
-    if state:
-        block.setdefault("state", state)
+        block["state"] = {"issuer": "gemini", "thought_signature": block.pop("thought_signature")}
 
 
 def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def json_text(request: object) -> str:
-    """Serializes a request as JSON text. Raises `TypeError` or `ValueError` if a value is not valid JSON."""
+    """Serializes a request as JSON text. Raises `TypeError` or `ValueError` if JSON cannot represent a value."""
     return json.dumps(request, ensure_ascii=False, allow_nan=False)
 
 
@@ -58,7 +58,8 @@ def clear_containers(value: object) -> None:
 def walk_json(value: object, path: str = "", key: str = "") -> Iterator[tuple[str, str, Any]]:
     """Yields a JSON value and every value inside it, each with its path and the key under which it is stored.
 
-    An example of a path is `[2].content[0]`. A value comes before the values inside it.
+    An example of a path is `[2].content[0]`. A value comes before the values inside it. The items of a list have
+    the key of the list.
     """
     yield path, key, value
     if isinstance(value, Mapping):
@@ -76,27 +77,28 @@ def iterate_scalars(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
             yield name, inner
 
 
-def find_marks(kind: str, text: str) -> dict[str, list[int]]:
-    """Returns the positions of the marks in a text, by mark. Only marks that begin with `kind` are returned.
+def find_marks(prefix: str, text: str) -> dict[str, list[int]]:
+    """Returns the positions of each mark in a text. Only marks that begin with `prefix` are included.
 
-    A mark is a unique word such as `callOne`. The checks search requests for marks to find blocks.
+    A mark is a unique word such as `callOne`. The checks find a block in a request by the mark of the block.
 
     Args:
-        kind: Prefix of the marks, such as `call`.
+        prefix: Start of the marks, such as `call`, as a regular expression.
         text: Text to search.
     """
     positions: dict[str, list[int]] = {}
-    for match in re.finditer(rf"\b{kind}[A-Z][A-Za-z]*", text.replace("\\n", "\n ")):
+    for match in re.finditer(rf"\b(?:{prefix})[A-Z][A-Za-z]*", text.replace("\\n", "\n ")):
         positions.setdefault(match[0], []).append(match.start())
     return positions
 
 
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Returns the keys and scalars of the part of a request that belongs to each mark.
+    """Finds the part of a request that belongs to each mark. Returns the keys and scalars of each part.
 
-    The part is the largest part with this mark and no other mark. A mark is a unique word in a text.
+    A mark is a unique word in a text. The part of a mark is the largest part of the request that contains this
+    mark and no other mark.
 
-    If one string contains several marks, these marks are omitted.
+    If one string contains several marks, the result has no entries for these marks.
     """
     parts: dict[str, list[tuple[str, str]]] = {}
     _divide(value, "", wanted, parts)
@@ -125,9 +127,9 @@ _hooks: list[object] = []
 
 @contextmanager
 def record_io() -> Generator[list[str]]:
-    """Records the access of this thread to files, sockets and processes in the `with` block.
+    """Records each access of the current thread to files, sockets or processes inside the `with` block.
 
-    Yields a list to which the names of Python's audit events are added.
+    Yields a list. For each access, the name of Python's audit event (such as `open`) is added to the list.
     """
     if not _hooks:  # the audit hook is added only once, because Python cannot remove it
         sys.addaudithook(_note_event)

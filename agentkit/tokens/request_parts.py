@@ -46,8 +46,8 @@ class RequestParts:
         texts: Message texts, speaker names, tool names, arguments of tool calls, and strings in JSON values.
         speakers: Number of turns with a speaker name.
         calls: Number of tool calls and tool results that have a tool name.
-        fields: Number of keys of the JSON objects that contain a long string. Each string of such an object is an
-            item of `texts`.
+        fields: Number of keys of the JSON objects that contain a long string. Each key and each value of such an
+            object is a separate item of `texts`.
         media: Images, audio, video and documents.
         sealed: Base64 text of encrypted state or of a text document.
         tools: Tools in the API's format.
@@ -97,7 +97,7 @@ class RequestParts:
     def _walk(self, waiting: list[Any]) -> None:
         """Adds the parts in `waiting` to the fields of this object. The loop appends nested parts to `waiting`.
 
-        Keep the loop fast, because most of the time of a cut is spent here.
+        Keep the loop fast, because a budget that omits messages spends most of its time here.
         """
         add, push, extend = self.texts.append, waiting.append, waiting.extend
         layout = self.layout
@@ -153,8 +153,9 @@ class RequestParts:
             for inner in cast("list[Any]", item):
                 self.media.append(MediaPart("image", inner if isinstance(inner, str) else ""))
         elif not isinstance(item, dict):
-            detail = _find_detail(part, self.layout.media_details)
-            self.media.append(MediaPart(kind, item if isinstance(item, str) else "", detail))
+            detail = _find_value(part, self.layout.media_details)
+            text = item if isinstance(item, str) else ""
+            self.media.append(MediaPart(kind, text, detail if isinstance(detail, str) else ""))
         else:
             self._add_media_object(part, kind, cast("dict[str, Any]", item), waiting)
 
@@ -163,20 +164,24 @@ class RequestParts:
     ) -> None:
         """Adds a media item that is a JSON object. For a document with a text, adds only the text."""
         layout = self.layout
-        text_key = layout.media_texts.get(str(fields.get(layout.type)))
-        if text_key is not None:
+        if layout.media_texts and (text_key := layout.media_texts.get(str(fields.get(layout.type)))):
             text = fields.get(text_key)
             waiting += text if isinstance(text, list) else [text]
             return
-        media_type = str(_first(fields, layout.media_types) or "")
-        data = _find_data(fields, layout.media_data)
+        media_type = str(_find_value(fields, layout.media_types) or "")
+        data = _find_value(fields, layout.media_data)
         if media_type.startswith("text/") and isinstance(data, str) and ":" not in data[:64]:
             self.sealed.append(data)  # base64 text of a text document
             return
         named = media_type.partition("/")[0] or str(part.get(layout.type))
-        detail = _find_detail(fields, layout.media_details) or _find_detail(part, layout.media_details)
-        kind = named if named in ("image", "audio", "video") else kind
-        self.media.append(MediaPart(kind, data if isinstance(data, str) else "", detail))
+        detail = _find_value(fields, layout.media_details) or _find_value(part, layout.media_details)
+        self.media.append(
+            MediaPart(
+                named if named in ("image", "audio", "video") else kind,
+                data if isinstance(data, str) else "",
+                detail if isinstance(detail, str) else "",
+            )
+        )
 
     def _add_json(self, item: Any) -> None:
         """Adds a JSON value from the application as one text.
@@ -201,31 +206,13 @@ class RequestParts:
             self._add_json(inner)
 
 
-def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    for key in keys:
-        if value := fields.get(key):
+def _find_value(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
+    """Returns the first value at the given paths of a JSON object, without empty values. None: no path has one."""
+    for path in paths:
+        value = find_value(fields, path) if "." in path else fields.get(path)
+        if value:
             return value
     return None
-
-
-def _find_data(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
-    """Returns the first value at the given paths of a media object. Returns None if no path has a value."""
-    for path in paths:
-        if value := _read(fields, path):
-            return value
-    return None
-
-
-def _find_detail(fields: Mapping[str, Any], paths: tuple[str, ...]) -> str:
-    """Returns the first string at the given paths of a JSON object. Returns "" if no path has a string."""
-    for path in paths:
-        if isinstance(value := _read(fields, path), str):
-            return value
-    return ""
-
-
-def _read(fields: Mapping[str, Any], path: str) -> Any:
-    return find_value(fields, path) if "." in path else fields.get(path)
 
 
 def compact_json(value: Any) -> str:

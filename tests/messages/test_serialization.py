@@ -332,3 +332,12 @@ def test_a_history_with_unreadable_blocks_can_be_formatted() -> None:
     ((place, reason),) = plan.ledger.losses
     assert place == "msgs[0].content[1]"
     assert reason.startswith("invalid block: Input tag 'poem' found using 'type' does not match")
+
+
+def test_a_signature_in_agentscopes_key_is_moved_to_the_state_or_kept_as_metadata() -> None:
+    block = {"type": "thinking", "thinking": "hm", "signature": "old"}
+    (moved,) = load_messages([{"name": "Friday", "role": "assistant", "content": [block]}])[0].blocks
+    assert moved == ThinkingBlock("hm", OpaqueState("anthropic", signature="old"))
+    block_with_state = {**block, "state": {"issuer": "openai", "signature": "new"}}
+    (kept,) = load_messages([{"name": "Friday", "role": "assistant", "content": [block_with_state]}])[0].blocks
+    assert kept == ThinkingBlock("hm", OpaqueState("openai", signature="new"), metadata={"signature": "old"})
