@@ -219,9 +219,9 @@ KEYS_IN_FORMATS: Final = {
     "messages/log_recognition.py": "recognizes the format of a log for the error of the wrong loader",
     "messages/mcp_results.py": "results of MCP",
     "prompts/examples.py": "demonstrations of Delphyne and demos of DSPy",
-    "prompts/field_content.py": "tool calls as DSPy writes them",
     "prompts/history_rows.py": "tool calls and results as DSPy stores them",
     "prompts/tool_call_values.py": "tool calls in the text of a reply",
+    "prompts/tool_texts.py": "tool calls as DSPy writes them",
     "replies/error_bodies.py": "errors of FastAPI servers",
     "tokens/hugging_face.py": "variables of Hugging Face's chat templates",
     "tools/choices.py": "tool choices that users copy from other libraries",
@@ -502,6 +502,13 @@ def test_importing_agentkit_loads_no_dependency() -> None:
 
 def test_a_message_loads_only_pydantic() -> None:
     loaded = _list_loaded_modules("from agentkit import Msg; Msg('Bob', 'hi', 'user')")
+    assert "pydantic" in loaded
+    assert not loaded & (LARGE_PACKAGES | {"anyio", "asyncio", "trio"})
+
+
+def test_typed_prompts_load_no_model_before_the_first_call() -> None:
+    write = "ChatAdapter().format(Signature('question -> answer: int'), {'question': 'Why?'})"
+    loaded = _list_loaded_modules(f"from agentkit.prompts import ChatAdapter, Signature, ask\n{write}")
     assert "pydantic" in loaded
     assert not loaded & (LARGE_PACKAGES | {"anyio", "asyncio", "trio"})
 

@@ -196,10 +196,10 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 # -- caches ---------------------------------------------------------------------------------------------------
 
 UNBOUNDED: Final = {
-    "agentkit.jinja_environments._get_dumper_class",
-    "agentkit.jinja_environments._get_generation_block",
-    "agentkit.jinja_environments._get_prompt_class",
-    "agentkit.jinja_environments._get_sandbox_class",
+    "agentkit.jinja_environments.yaml_texts._get_dumper_class",
+    "agentkit.jinja_environments.sandbox.get_generation_block",
+    "agentkit.jinja_environments.sandbox.get_prompt_class",
+    "agentkit.jinja_environments.sandbox.get_sandbox_class",
     "agentkit.prompts.signature_text.standard_types",
     "agentkit.media.safe_http._load_client",
     "agentkit.media.safe_http.tls_context",

@@ -15,6 +15,7 @@ from jinja2.exceptions import SecurityError
 
 from agentkit import MissingExtraError, OptionError
 from agentkit.jinja_environments import TemplateRecord, dump_yaml, model_environment, prompt_environment
+from agentkit.jinja_environments.sandbox import get_prompt_class, get_sandbox_class
 from tests.profiles import examples
 
 PROMPT = prompt_environment()
@@ -156,19 +157,15 @@ def test_the_default_time_is_the_local_time() -> None:
 def test_a_missing_package_is_named_when_the_prompt_environment_is_created(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agentkit import jinja_environments
-
-    jinja_environments._get_sandbox_class.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    jinja_environments._get_prompt_class.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    get_sandbox_class.cache_clear()
+    get_prompt_class.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[prompts\]"):
         prompt_environment()
 
 
 def test_a_missing_package_is_named_when_the_model_environment_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentkit import jinja_environments
-
-    jinja_environments._get_sandbox_class.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    get_sandbox_class.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[tokens\]"):
         model_environment()

@@ -52,6 +52,8 @@ class Capabilities:
             prompt.
         can_combine_output: False if the API refuses a response format in a request with tools. For a request with
             tools, `output` is then treated as "prompt".
+        needs_closed_output: True if each object in an output schema must forbid additional properties. If a schema
+            has an object that allows additional properties, `output` is then treated as "prompt".
         cache_breakpoints: True if content parts can have a marker for the prompt cache.
         layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
@@ -67,6 +69,7 @@ class Capabilities:
     output: Literal["schema", "object", "prompt"] = "schema"
     json_object: Literal["native", "stated", "prompt"] = "prompt"
     can_combine_output: bool = True
+    needs_closed_output: bool = False
     cache_breakpoints: bool = False
     layout: WireLayout = field(default_factory=WireLayout)
     turns: TurnCapabilities = field(default_factory=TurnCapabilities)

@@ -89,9 +89,10 @@ class NormalForm:
     alternating: bool
 
     def for_messages(self, msgs: Sequence[Msg]) -> NormalForm:
-        """Returns the properties of other messages in normal form. `msgs` must not contain a system prompt.
+        """Returns the properties of `msgs`: messages in normal form, without a system prompt.
 
-        The method does not check tool calls and results, and is therefore faster than a complete check.
+        The tool calls and results of `msgs` must be in the same order as those of the original messages. They are
+        not checked again, so the method is faster than `agentkit.repair`.
         """
         features, previous_side, alternating = 0, -1, True
         for msg in msgs:

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from pydantic_core import to_json
 
+from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.provenance import TracedConversation, TracedMessage
 from agentkit.legalize.conversation import LegalConversation, StageContext
+from agentkit.legalize.strict_schemas import find_open_object
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.messages.system_prompt import prompt_length
 from agentkit.repair.normal_form import find_normal_form
+from agentkit.tools.json_schema import OutputSchema
 
 __all__ = [
     "CALL_A_TOOL",
@@ -96,8 +99,7 @@ def _create_instruction(prompt: Sequence[Msg], context: StageContext) -> TracedM
         return None
     if not output.is_any_object:
         text = SCHEMA_INSTRUCTION.format(to_json(output.schema).decode())
-        beside = "" if target.can_combine_output else " together with tools"
-        reason = f"the API cannot enforce a JSON schema{beside}, so a text asks the model to follow the schema"
+        reason = f"{_explain(output, target)}, so a text asks the model to follow the schema"
     elif (target.output == "object" and target.json_object == "native") or _mentions_json(prompt):
         return None
     else:
@@ -105,6 +107,16 @@ def _create_instruction(prompt: Sequence[Msg], context: StageContext) -> TracedM
         reason = "the API returns a JSON object only if the prompt asks for JSON, so an instruction was added"
     context.ledger.add_synthesis("output instruction", reason)
     return TracedMessage(build_trusted("system", text, "system"), ("output instruction",))
+
+
+def _explain(output: OutputSchema, target: Capabilities) -> str:
+    """Returns the reason why the API does not enforce an output schema."""
+    if not target.can_combine_output:
+        return "the API cannot enforce a JSON schema together with tools"
+    open_object = find_open_object(output.schema) if target.needs_closed_output else ""
+    if open_object:
+        return f"the API cannot enforce a JSON schema if the {open_object} allows additional properties"
+    return "the API cannot enforce a JSON schema"
 
 
 def _mentions_json(prompt: Sequence[Msg]) -> bool:

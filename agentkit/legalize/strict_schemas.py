@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from agentkit.capabilities.groups import StrictRules
 from agentkit.tools.json_schema import find_definition, has_type
 
-__all__ = ["close_for_strict"]
+__all__ = ["close_for_strict", "find_open_object"]
 
 
 class _NotStrictError(Exception):
@@ -39,6 +39,39 @@ def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dic
     return closed, ""
 
 
+def find_open_object(schema: Mapping[str, Any]) -> str:
+    """Returns the name of the first object schema that allows additional properties, such as `schema at items`.
+
+    Closing such an object would change which values are valid. An object schema without `additionalProperties`
+    counts only if it defines no properties, because the closed object could only be `{}`. Returns an empty string
+    if there is no such object.
+    """
+    pending: list[tuple[str, object]] = [("", schema)]
+    while pending:
+        place, part = pending.pop()
+        if not isinstance(part, Mapping):
+            continue
+        keywords = cast("Mapping[str, Any]", part)
+        if has_type(keywords, "object") or "properties" in keywords:
+            is_defined = any(keywords.get(key) for key in _DEFINING)
+            if keywords.get("additionalProperties", not is_defined) is not False:
+                return _schema_at(place)
+        pending += reversed([*_list_inner(keywords, f"{place}." if place else "")])
+    return ""
+
+
+def _list_inner(schema: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
+    """Yields the place and the content of each schema directly inside a schema."""
+    for key, item in schema.items():
+        if key in _NAMED and isinstance(item, Mapping):
+            yield from ((f"{prefix}{name}", inner) for name, inner in cast("Mapping[str, object]", item).items())
+        elif key in _LISTED and isinstance(item, list):
+            inners = enumerate(cast("list[object]", item))
+            yield from ((f"{prefix}{key}[{index}]", inner) for index, inner in inners)
+        elif key == "items":
+            yield f"{prefix}items", item
+
+
 # Keywords that can be removed, because they do not affect which values are valid (JSON Schema 2020-12:
 # Validation, section 9; Core, section 8).
 _ANNOTATIONS = frozenset(
@@ -50,7 +83,9 @@ _ANNOTATIONS = frozenset(
 )
 _TYPED = ("type", "anyOf", "enum", "const", "$ref", "allOf")
 _NAMED = ("properties", "$defs", "definitions")
-_LISTED = ("anyOf", "allOf", "prefixItems")
+_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+_DEFINING = ("properties", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
+"""Keywords that can define the properties of an object."""
 
 
 @dataclass(frozen=True, slots=True)

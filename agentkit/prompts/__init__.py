@@ -3,7 +3,7 @@ r"""Typed prompts: a `Signature` declares the inputs and outputs of a task, and 
 Input: the values of a request, examples and a history. Output: messages for any model, and the validated values in
 the reply of the model. If a value is invalid, the error names the field.
 
-Read `signature` first, then `adapter` and `model_calls`.
+Read `signature` first, then `adapter` and `ask_attempts`.
 
 Example:
     >>> import asyncio
@@ -27,6 +27,7 @@ from agentkit.lazy_names import import_on_first_use
 if TYPE_CHECKING:
     from agentkit.prompts.adapter import Adapter as Adapter
     from agentkit.prompts.adapter_events import AdapterEvent as AdapterEvent
+    from agentkit.prompts.ask_attempts import ask as ask
     from agentkit.prompts.bound_request import choices as choices
     from agentkit.prompts.bound_request import default as default
     from agentkit.prompts.bound_request import from_dict as from_dict
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from agentkit.prompts.fields import OutputField as OutputField
     from agentkit.prompts.fields import SignatureField as SignatureField
     from agentkit.prompts.json_adapter import JSONAdapter as JSONAdapter
-    from agentkit.prompts.model_calls import ask as ask
     from agentkit.prompts.parser import Parser as Parser
     from agentkit.prompts.parser import ToolRequests as ToolRequests
     from agentkit.prompts.prediction import Attempt as Attempt
@@ -82,7 +82,7 @@ else:
             "agentkit.prompts.field_types": "Citation Code History Reasoning",
             "agentkit.prompts.fields": "InputField OutputField SignatureField",
             "agentkit.prompts.json_adapter": "JSONAdapter",
-            "agentkit.prompts.model_calls": "ask",
+            "agentkit.prompts.ask_attempts": "ask",
             "agentkit.prompts.parser": "Parser ToolRequests",
             "agentkit.prompts.prediction": "Attempt Outputs Prediction",
             "agentkit.prompts.prompt_adapter": "PromptAdapter",

@@ -8,53 +8,48 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from inspect import iscoroutinefunction
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from agentkit.argument_checks import check_choice, check_option
-from agentkit.budget.units import EXAMPLE_MARK
-from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError, ParseError
-from agentkit.formatting.formatter import RequestOptions
-from agentkit.messages.blocks import Block, TextBlock
+from agentkit.json_values import is_encodable
+from agentkit.messages.blocks import Block
 from agentkit.messages.message import Msg
 from agentkit.messages.parsed_reply import EARLY_ENDS, explain_error
-from agentkit.models.registry import load_provider
-from agentkit.prompts.adapter_events import Observer, observe_step
+from agentkit.prompts.adapter_events import ObservedSteps, Observer
 from agentkit.prompts.bound_request import get_inputs
-from agentkit.prompts.examples import Example, ReplyText
+from agentkit.prompts.cached_texts import as_cache_key, create_system_message, create_text
+from agentkit.prompts.examples import Completeness, Example
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_content import Segment, join_segments
 from agentkit.prompts.field_types import History, Reasoning
 from agentkit.prompts.fields import SignatureField
-from agentkit.prompts.history_rows import RESULTS, HistoryRow, read_row
-from agentkit.prompts.native_outputs import read_native_outputs
+from agentkit.prompts.native_outputs import omit_native_fields, read_native_outputs
 from agentkit.prompts.signature import Signature, SignatureMeta
-from agentkit.prompts.type_names import is_tool_calls
+from agentkit.prompts.turn_messages import format_example, format_history_rows, format_turn
 from agentkit.reprs import shorten_repr
-from agentkit.tools.tool import Tool, ToolLike, as_tools
+from agentkit.tools.tool import ToolLike, as_tools
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a program that sends no request does not load these modules
+    from agentkit.capabilities.capabilities import Capabilities
+    from agentkit.formatting.formatter import RequestOptions
     from agentkit.prompts.field_stream_parser import FieldStreamParser
 
-__all__ = ["Adapter", "HistoryItem", "find_tools"]
+__all__ = ["Adapter", "HistoryItem"]
 
 HistoryItem: TypeAlias = Msg | Example | Feedback
 """Entry of a history: a message, an earlier turn (`Example`), or feedback on the preceding reply."""
-
-INCOMPLETE: Final = "This is an example of the task, though some input or output fields are not supplied."
-MISSING: Final = "Not supplied for this particular example. "
-"""Text that replaces the value of an output if an example has no value for this output."""
 
 _AnySignature: TypeAlias = type[Signature[Any]]
 
 
 @dataclass(frozen=True)
-class Adapter(ABC):
+class Adapter(ObservedSteps, ABC):
     """Base class of adapters. Adapters are immutable.
 
     Attributes:
@@ -64,24 +59,27 @@ class Adapter(ABC):
         native_reasoning: True to omit outputs of the type `Reasoning` from the prompt. The thinking of the reply
             becomes the value of these outputs. Ask for thinking with the provider's own parameters, such as
             `ask(…, reasoning_effort="low")`.
+        native_citations: True to omit outputs of the type `list[Citation]` from the prompt. The citations of the
+            reply become the value of these outputs. Without citations, the value is an empty list.
         fallback: Adapter that `ask` uses once if a reply is not in the format of this adapter. None means that
             there is no second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
             complete ones. `given` keeps the order.
-        observe: Function that gets an `AdapterEvent` before and after each `format` and `parse`. Exceptions of
-            the function are logged. None means that there is no such function. The fallback adapter has its
-            own `observe`.
+        observe: Function that gets an `AdapterEvent` before and after each `format` and `parse`, also if a
+            subclass overrides these methods. Exceptions of the function are logged. None means that there is no
+            such function. The fallback adapter has its own `observe`.
     """
 
     native_tools: bool = False
     fallback: Adapter | None = None
     order: Literal["complete_last", "given"] = "complete_last"
     native_reasoning: bool = dataclasses.field(default=False, kw_only=True)
+    native_citations: bool = dataclasses.field(default=False, kw_only=True)
     observe: Observer | None = dataclasses.field(default=None, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_option("native_tools", self.native_tools, bool)
-        check_option("native_reasoning", self.native_reasoning, bool)
+        for name in ("native_tools", "native_reasoning", "native_citations"):
+            check_option(name, getattr(self, name), bool)
         check_option("fallback", self.fallback, Adapter | None)
         check_choice("order", self.order, ("complete_last", "given"))
         check_option("observe", self.observe, Callable | None, "Pass a function that takes an AdapterEvent.")
@@ -101,7 +99,6 @@ class Adapter(ABC):
 
     # -- messages ----------------------------------------------------------------------------------------------
 
-    @observe_step("format")
     def format(
         self,
         signature: _AnySignature,
@@ -126,7 +123,7 @@ class Adapter(ABC):
         values = _read_inputs(signature, inputs)
         as_tools(tools)
         shown = self.select_fields(signature)
-        msgs = [_create_system_message(self, shown)]
+        msgs = [create_system_message(self, shown)]
         msgs += self.format_demos(shown, examples)
         msgs += self.format_conversation_history(shown, values)
         for index, item in enumerate(history):
@@ -160,6 +157,8 @@ class Adapter(ABC):
         Raises:
             OptionError: An argument is invalid, or a value cannot be written.
         """
+        from agentkit.models.registry import load_provider
+
         msgs = self.conversation(signature, inputs, outputs, examples)
         return {"messages": load_provider("openai").chat_formatter().lower(msgs).request["messages"]}
 
@@ -173,10 +172,7 @@ class Adapter(ABC):
         if not isinstance(cast("object", signature), SignatureMeta):
             reason = f"expected a signature class, got {shorten_repr(signature, 60)}"
             raise OptionError("signature", reason, "Pass a subclass of Signature.")
-        hidden = [*_find_native_tools(signature)] if self.native_tools else []
-        if self.native_reasoning:
-            hidden += [name for name, field in signature.output_fields.items() if field.type is Reasoning]
-        return _without_fields(signature, tuple(hidden)) if hidden else signature
+        return omit_native_fields(signature, self.native_tools, self.native_reasoning, self.native_citations)
 
     def format_system_message(self, signature: _AnySignature) -> str:
         """Returns the text of the system message."""
@@ -230,7 +226,7 @@ class Adapter(ABC):
         for name, field in signature.input_fields.items():
             if name in inputs and field.type is not History:
                 sections.append(self.format_field_with_value(field, inputs[name]))
-        reminder = _create_text(self, signature, "user_message_output_requirements") if is_request else ""
+        reminder = create_text(self, signature, "user_message_output_requirements") if is_request else ""
         sections += [[text] for text in (reminder, suffix) if text]
         segments: list[Segment] = []
         for section in sections:
@@ -240,82 +236,23 @@ class Adapter(ABC):
     def format_demos(self, signature: _AnySignature, examples: Iterable[Example]) -> list[Msg]:
         """Returns the messages of the examples: a user message and a reply for each example."""
         inputs, outputs = [*signature.input_fields], [*signature.output_fields]
-        rows: list[tuple[str, Example]] = []
+        rows: list[tuple[Completeness, Example]] = []
         for index, example in enumerate(examples):
             check_option(f"examples[{index}]", example, Example)
             rows.append((example.classify(inputs, outputs), example))
         if self.order == "complete_last":
             rows.sort(key=lambda row: row[0] == "complete")
         usable = [row for row in rows if row[0] != "unusable"]
-        return [msg for number, row in enumerate(usable) for msg in self._format_demo(signature, *row, number)]
-
-    def _format_demo(self, signature: _AnySignature, kind: str, example: Example, number: int) -> tuple[Msg, ...]:
-        key = (self, signature, number)
-        return example.cache_messages(key, lambda: self._create_demo(signature, kind, example, number))
-
-    def _create_demo(self, signature: _AnySignature, kind: str, example: Example, number: int) -> Iterator[Msg]:
-        """Yields the messages of one example. Metadata marks them as one unit, which a budget never splits."""
-        mark = {EXAMPLE_MARK: number}
-        prefix = INCOMPLETE if kind == "incomplete" else ""
-        content = self.format_user_message_content(signature, example.inputs, prefix=prefix)
-        if content:
-            yield Msg("user", content, "user", metadata=mark)
-        text = self._format_outputs(signature, example.outputs, MISSING)
-        yield Msg("assistant", text, "assistant", metadata=mark)
+        key = as_cache_key(self)
+        msgs: list[Msg] = []
+        for number, (completeness, example) in enumerate(usable):
+            create = partial(format_example, self, signature, example, completeness, number)
+            msgs += example.cache_messages((key, signature, number), create)
+        return msgs
 
     def format_conversation_history(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Msg]:
         """Returns the messages of the earlier turns in an input of the type `History`. Each row is one turn."""
-        names = [name for name, field in signature.input_fields.items() if field.type is History]
-        rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
-        msgs: list[Msg] = []
-        for index, values in enumerate(rows):
-            row = read_row(values, f"{names[0]}[{index}]", signature.fields)
-            if not row.calls:
-                msgs += self._format_turn(signature, values, values)
-            elif self.native_tools:
-                msgs += self._format_native_row(signature, row)
-            else:
-                msgs += self._format_text_row(signature, row)
-        return msgs
-
-    def _format_native_row(self, signature: _AnySignature, row: HistoryRow) -> Iterator[Msg]:
-        """Yields the messages of an earlier turn, with its tool calls and results as blocks."""
-        outputs = [name for name in signature.output_fields if row.values.get(name) is not None]
-        absent = tuple(name for name in signature.output_fields if name not in outputs)
-        text = self._format_outputs(_without_fields(signature, absent), row.values) if outputs else ""
-        yield from self._format_request(signature, row.values)
-        yield Msg("assistant", [*([TextBlock(text)] if text else []), *row.calls], "assistant")
-        if row.results:
-            yield Msg("tools", row.results, "user")
-
-    def _format_text_row(self, signature: _AnySignature, row: HistoryRow) -> Iterator[Msg]:
-        """Yields the messages of an earlier turn, with its tool calls and results as texts."""
-        yield from self._format_turn(signature, row.values, row.values)
-        if row.results:
-            section = self.format_field_with_value(SignatureField(RESULTS, Any, is_output=False), row.stored)
-            yield Msg("user", join_segments(section), "user")
-
-    def _format_turn(
-        self, signature: _AnySignature, inputs: Mapping[str, Any], outputs: Mapping[str, Any]
-    ) -> Iterator[Msg]:
-        """Yields the messages of an earlier turn, with the same text as when the turn was the current request."""
-        yield from self._format_request(signature, inputs)
-        yield Msg("assistant", self._format_outputs(signature, outputs), "assistant")
-
-    def _format_request(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> Iterator[Msg]:
-        """Yields the user message of an earlier turn. A turn without inputs has no user message."""
-        names = {name for name, field in signature.input_fields.items() if field.type is not History}
-        if names & inputs.keys():
-            content = self.format_user_message_content(signature, inputs, is_request=True)
-            yield Msg("user", content, "user")
-
-    def _format_outputs(
-        self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
-    ) -> str:
-        text = next((value for value in outputs.values() if isinstance(value, ReplyText)), None)
-        if text is not None:
-            return str(text)
-        return self.format_assistant_message_content(signature, outputs, missing)
+        return [*format_history_rows(self, signature, inputs)]
 
     def _format_item(
         self, signature: _AnySignature, inputs: Mapping[str, Any], item: HistoryItem, place: str
@@ -323,7 +260,7 @@ class Adapter(ABC):
         if isinstance(item, Msg):
             return [item]
         if isinstance(item, Example):
-            return self._format_turn(signature, item.inputs, item.outputs)
+            return format_turn(self, signature, item.inputs, item.outputs)
         check_option(place, item, Msg | Example | Feedback, "Pass messages, examples and feedback.")
         return [Msg("user", self.format_feedback(item, signature, inputs), "user")]
 
@@ -362,7 +299,6 @@ class Adapter(ABC):
 
         return FieldStreamParser(self, signature)
 
-    @observe_step("parse")
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name.
 
@@ -371,29 +307,24 @@ class Adapter(ABC):
                 filtered. The attribute `partial` of the error contains the outputs that were parsed.
             OptionError: `reply` is neither a message nor a text.
         """
-        check_option("reply", reply, Msg | str, "Pass the reply of a model.")
-        msg = reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")
-        outputs = self._read_outputs(signature, msg)
-        if msg.finish_reason in EARLY_ENDS:  # the last output may be incomplete
-            error = ParseError("the outputs may be incomplete", text=msg.text, partial=outputs)
-            raise explain_error(error, msg)
-        return outputs
-
-    def _read_outputs(self, signature: _AnySignature, msg: Msg) -> dict[str, Any]:
+        text = reply if isinstance(reply, str) and is_encodable(reply) else _as_message(reply).text
         shown = self.select_fields(signature)
         try:
-            outputs = self.parse_text(shown, msg.text) if shown.output_fields else {}
+            outputs = self.parse_text(shown, text) if shown.output_fields else {}
         except ParseError as error:
-            if not (self.native_tools and msg.tool_uses):
-                outputs = self._complete(shown, msg, error)
-            else:  # a reply with tool calls needs no text
-                outputs = {**dict.fromkeys(shown.output_fields), **error.partial}
-        return self.add_native_outputs(signature, shown, outputs, msg)
+            outputs = self._read_missing_outputs(shown, _as_message(reply), error)
+        if shown is not signature:
+            outputs = self.merge_native_outputs(signature, shown, outputs, _as_message(reply))
+        if isinstance(reply, Msg) and reply.finish_reason in EARLY_ENDS:  # the last output may be incomplete
+            raise explain_error(ParseError("the outputs may be incomplete", text=text, partial=outputs), reply)
+        return outputs
 
-    def add_native_outputs(
+    def merge_native_outputs(
         self, signature: _AnySignature, shown: _AnySignature, outputs: Mapping[str, Any], msg: Msg
     ) -> dict[str, Any]:
-        """Returns all outputs of a reply. The outputs that the prompt omits are its tool calls and its thinking.
+        """Returns all outputs of a reply.
+
+        The values of the outputs that the prompt omits are the tool calls, thinking and citations of the reply.
 
         Args:
             signature: Signature class.
@@ -417,12 +348,14 @@ class Adapter(ABC):
                 contains the outputs that were parsed.
         """
 
-    def _complete(self, signature: _AnySignature, msg: Msg, error: ParseError) -> dict[str, Any]:
+    def _read_missing_outputs(self, signature: _AnySignature, msg: Msg, error: ParseError) -> dict[str, Any]:
         """Returns the outputs of a reply, including those outside the text: tool calls, thinking and citations.
 
         Raises:
             ParseError: An output is invalid, or is missing in the complete reply.
         """
+        if self.native_tools and msg.tool_uses:  # a reply with tool calls needs no text
+            return {**dict.fromkeys(signature.output_fields), **error.partial}
         if error.failure == "no_structure":
             missing = [field for name, field in signature.output_fields.items() if name not in error.partial]
             found = {**error.partial, **read_native_outputs(missing, msg)}
@@ -438,9 +371,12 @@ class Adapter(ABC):
         Raises:
             ParseError: An output is missing, has no default and must not be None.
         """
+        fields = signature.output_fields
+        if [*outputs] == [*fields]:
+            return {**outputs}
         found: dict[str, Any] = {}
         missing: list[str] = []
-        for name, field in signature.output_fields.items():
+        for name, field in fields.items():
             if name in outputs:
                 found[name] = outputs[name]
             elif not field.is_required:
@@ -451,57 +387,9 @@ class Adapter(ABC):
                 missing.append(name)
         if missing:
             names = ", ".join(outputs) or "none"
-            reason = f"expected the fields {', '.join(signature.output_fields)}, but the reply has {names}"
+            reason = f"expected the fields {', '.join(fields)}, but the reply has {names}"
             raise ParseError(reason, failure="no_structure", place=missing[0], text=text, partial=found)
         return found
-
-
-def _find_native_tools(signature: _AnySignature) -> Iterator[str]:
-    """Yields the names of the outputs for tool calls and of the inputs for tools.
-
-    If no output is for tool calls, yields no names.
-
-    Raises:
-        OptionError: The signature has an output for tool calls but no input for tools.
-    """
-    calls = [name for name, field in signature.output_fields.items() if is_tool_calls(field.type)]
-    inputs = [name for name, field in signature.input_fields.items() if _is_tools(field)]
-    if calls and not inputs:
-        advice = "Add an input of the type list[Tool], or pass native_tools=False."
-        reason = f"the output {calls[0]!r} is for tool calls, but no input is for tools"
-        raise OptionError("signature", reason, advice)
-    if calls:
-        yield from (*calls, *inputs)
-
-
-@lru_cache(256)
-def _without_fields(signature: _AnySignature, names: tuple[str, ...]) -> _AnySignature:
-    for name in names:
-        signature = signature.delete(name)
-    return signature
-
-
-def _create_system_message(adapter: Adapter, signature: _AnySignature) -> Msg:
-    """Returns the system message. Equal texts share one `Msg` object, so that its cached token count is reused."""
-    return _cached_message(_create_text(adapter, signature, "format_system_message"))
-
-
-@lru_cache(256)
-def _cached_message(text: str) -> Msg:
-    return Msg("system", text, "system")
-
-
-def _create_text(adapter: Adapter, signature: _AnySignature, step: str) -> str:
-    """Returns and caches the text from the method `step`. The text depends only on the adapter and signature."""
-    try:
-        return _cached_text(adapter, signature, step)
-    except TypeError:  # an adapter class of an application may have a field that cannot be hashed
-        return str(getattr(adapter, step)(signature))
-
-
-@lru_cache(512)
-def _cached_text(adapter: Adapter, signature: _AnySignature, step: str) -> str:
-    return str(getattr(adapter, step)(signature))
 
 
 def _read_inputs(signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any]) -> Mapping[str, Any]:
@@ -511,15 +399,6 @@ def _read_inputs(signature: _AnySignature, inputs: Mapping[str, Any] | Signature
     return inputs
 
 
-def _is_tools(field: SignatureField) -> bool:
-    return field.type is Tool or field.type == list[Tool]
-
-
-def find_tools(signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Tool]:
-    """Returns the tools in the inputs of a request."""
-    tools: list[Tool] = []
-    for name, field in signature.input_fields.items():
-        value = inputs.get(name)
-        if _is_tools(field) and value is not None:
-            tools += as_tools(cast("list[ToolLike]", value) if isinstance(value, list) else [value])
-    return tools
+def _as_message(reply: Msg | str) -> Msg:
+    check_option("reply", reply, Msg | str, "Pass the reply of a model.")
+    return reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")

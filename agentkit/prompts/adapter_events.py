@@ -6,13 +6,13 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from inspect import iscoroutinefunction, signature
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from inspect import iscoroutinefunction, isfunction
+from typing import Any, Final, Literal, TypeAlias
 from uuid import uuid4
 
 from agentkit.loggers import get_logger
 
-__all__ = ["AdapterEvent", "Observer", "observe_step"]
+__all__ = ["AdapterEvent", "ObservedSteps", "Observer"]
 
 _Step: TypeAlias = Literal["format", "parse"]
 
@@ -41,60 +41,70 @@ class AdapterEvent:
 Observer: TypeAlias = Callable[[AdapterEvent], object]
 """Function that gets the events of an adapter. Its exceptions are logged, and the adapter continues."""
 
-_ITERABLES = frozenset({"examples", "history", "tools"})
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+class ObservedSteps:
+    """Base class of adapters. Reports the calls of `format`, `parse` and `extract` to the function `observe`.
+
+    Each call has one start event and one end event. This also holds for a subclass that overrides the method, with
+    or without a call of `super()`.
+
+    Attributes:
+        observe: See `Adapter`.
+    """
+
+    observe: Observer | None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, step in _STEPS.items():
+            owner = next((base for base in cls.__mro__ if name in vars(base)), None)
+            # A method of another adapter class already reports its calls. A mixin need not be an adapter class.
+            if owner is cls or not (owner is None or issubclass(owner, ObservedSteps)):
+                method = vars(owner)[name]
+                if isfunction(method):
+                    setattr(cls, name, _observe(method, name, step))
 
 
-def observe_step(step: _Step) -> Callable[[_Method], _Method]:
-    """Returns a decorator that reports each call of an adapter method to the function `observe` of the adapter."""
+_STEPS: Final[Mapping[str, _Step]] = {"format": "format", "parse": "parse", "extract": "parse"}
+"""Maps each observed method to its step."""
 
-    def decorate(method: _Method) -> _Method:
-        parameters = signature(method)
+_POSITIONAL: Final = {"format": ("signature", "inputs"), "parse": ("signature", "reply")}
+"""Names of the positional arguments of each step."""
 
-        def read_arguments(*args: Any, **options: Any) -> dict[str, Any] | None:
-            """Returns the arguments by name, or None if they do not fit the parameters. Iterators become lists."""
-            try:
-                arguments = parameters.bind(*args, **options).arguments
-            except TypeError:
-                return None
-            return {
-                name: [*value] if name in _ITERABLES and isinstance(value, Iterator) else value
-                for name, value in arguments.items()
-            }
 
-        @wraps(method)
-        def run(self: Any, *args: Any, **options: Any) -> Any:
-            observe: Observer | None = self.observe
-            inputs = None if observe is None else read_arguments(self, *args, **options)
-            if observe is None or inputs is None:
-                return method(self, *args, **options)
-            with _report(observe, step, inputs) as outputs:
-                outputs.append(method(**inputs))
-            return outputs[0]
+def _observe(method: Callable[..., Any], name: str, step: _Step) -> Callable[..., Any]:
+    """Returns an adapter method that reports its calls. A call through `super()` is part of the outer call."""
 
-        @wraps(method)
-        async def run_async(self: Any, *args: Any, **options: Any) -> Any:
-            observe: Observer | None = self.observe
-            inputs = None if observe is None else read_arguments(self, *args, **options)
-            if observe is None or inputs is None:
-                return await method(self, *args, **options)
-            with _report(observe, step, inputs) as outputs:
-                outputs.append(await method(**inputs))
-            return outputs[0]
+    @wraps(method)
+    def run(self: ObservedSteps, *args: Any, **options: Any) -> Any:
+        if self.observe is None or getattr(type(self), name) is not run:
+            return method(self, *args, **options)
+        options = {option: [*value] if isinstance(value, Iterator) else value for option, value in options.items()}
+        with _report(self.observe, step, args, options) as outputs:
+            outputs.append(method(self, *args, **options))
+        return outputs[0]
 
-        return cast("_Method", run_async if iscoroutinefunction(method) else run)
+    @wraps(method)
+    async def run_async(self: ObservedSteps, *args: Any, **options: Any) -> Any:
+        if self.observe is None or getattr(type(self), name) is not run_async:
+            return await method(self, *args, **options)
+        with _report(self.observe, step, args, options) as outputs:
+            outputs.append(await method(self, *args, **options))
+        return outputs[0]
 
-    return decorate
+    return run_async if iscoroutinefunction(method) else run
 
 
 @contextmanager
-def _report(observe: Observer, step: _Step, inputs: Mapping[str, Any]) -> Generator[list[Any]]:
+def _report(
+    observe: Observer, step: _Step, args: tuple[Any, ...], options: Mapping[str, Any]
+) -> Generator[list[Any]]:
     """Reports the start and the end of a step. The `with` block appends the result to the yielded list."""
     call_id = uuid4().hex
-    shown = {name: value for name, value in inputs.items() if name != "self"}
+    inputs = {**dict(zip(_POSITIONAL[step], args, strict=False)), **options}
     outputs: list[Any] = []
     error: BaseException | None = None
-    _send(observe, AdapterEvent(step, "start", call_id, shown))
+    _send(observe, AdapterEvent(step, "start", call_id, inputs))
     try:
         yield outputs
     except BaseException as raised:
@@ -102,7 +112,7 @@ def _report(observe: Observer, step: _Step, inputs: Mapping[str, Any]) -> Genera
         raise
     finally:
         result = outputs[0] if outputs else None
-        _send(observe, AdapterEvent(step, "end", call_id, shown, result, error))
+        _send(observe, AdapterEvent(step, "end", call_id, inputs, result, error))
 
 
 def _send(observe: Observer, event: AdapterEvent) -> None:

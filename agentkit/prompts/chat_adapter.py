@@ -136,12 +136,12 @@ def read_sections(text: str) -> Iterator[tuple[str, str]]:
     """
     name, start = "", 0
     for match in _HEADER.finditer(text):
-        end = match.start()
+        end, next_start = match.span()
         if end and text[end - 1] != "\n" and not _begins_line(text, end):
             continue
         if name:
             yield name, text[start:end].strip()
-        name, start = match[1], match.end()
+        name, start = match[1], next_start
     if name:
         yield name, text[start:].strip()
 

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_int, check_option
 from agentkit.errors import MessageError, MissingExtraError, OptionError
-from agentkit.json_values import copy_json, parse_json
+from agentkit.json_values import parse_json
 from agentkit.messages.message import Msg
 from agentkit.messages.validation import same_json
-from agentkit.prompts.template_values import as_template_value
+from agentkit.prompts.template_values import as_template_value, copy_values
 from agentkit.reprs import as_one_line, bounded_repr, shorten_repr
 
 __all__ = ["Completeness", "Example", "ReplyText", "load_examples", "select_examples"]
@@ -61,7 +61,7 @@ class Example:
             check_option(f"Example.{name}", values, Mapping, "Pass a dict of values by field name.")
             for key in cast("Mapping[object, object]", values):
                 check_option(f"Example.{name}", key, str, "Pass field names as strings.")
-            object.__setattr__(self, name, copy_json(dict(values)))
+            object.__setattr__(self, name, copy_values(values, f"Example.{name}"))
         check_option("Example.mode", self.mode, str | None)
         check_option("Example.note", self.note, str | None)
         object.__setattr__(self, "tags", _check_names("Example.tags", self.tags))

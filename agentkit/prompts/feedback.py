@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agentkit.argument_checks import check_option
 from agentkit.errors import ParseError
-from agentkit.json_values import copy_json
+from agentkit.prompts.template_values import copy_values
 
 __all__ = ["FEEDBACK_TEMPLATE", "Feedback"]
 
@@ -42,7 +42,7 @@ class Feedback:
         check_option("Feedback.description", self.description, str)
         check_option("Feedback.meta", self.meta, Mapping | None, "Pass a dict, or None.")
         if self.meta is not None:
-            object.__setattr__(self, "meta", copy_json(dict(self.meta)))
+            object.__setattr__(self, "meta", copy_values(self.meta, "Feedback.meta"))
 
     @classmethod
     def from_error(cls, error: ParseError) -> Feedback:

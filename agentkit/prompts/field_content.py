@@ -17,11 +17,12 @@ from pydantic import BaseModel
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolUseBlock
 from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.tool_texts import as_tool_calls, describe_tool
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_texts import write_value
 from agentkit.tools.tool import Tool, as_tools
 
-__all__ = ["Segment", "as_tool_calls", "describe_tool", "join_segments", "write_content"]
+__all__ = ["Segment", "join_segments", "write_content"]
 
 Segment: TypeAlias = str | MediaBlock
 """Part of the content of a message: a text or a media block."""
@@ -43,7 +44,11 @@ def write_content(field: SignatureField, value: object) -> list[Segment]:
         return [json.dumps(as_tool_calls(cast("Sequence[ToolUseBlock]", value)), ensure_ascii=False)]
     for mark in _MARKS:
         media: list[MediaBlock] = []
-        replaced = _replace(value, media, mark)
+        try:
+            replaced = _replace(value, media, mark)
+        except RecursionError:
+            reason = "the value is nested too deeply"
+            raise OptionError(field.name, reason, "Pass a value with fewer levels.") from None
         if replaced is value:
             return [write_value(value, field.annotation)]
         text = replaced if isinstance(replaced, str) else write_value(replaced, Any)
@@ -73,23 +78,6 @@ def join_segments(segments: Iterable[Segment]) -> str | tuple[Block, ...]:
     if isinstance(joined[-1], str):
         joined[-1] = joined[-1].rstrip()
     return tuple(TextBlock(item) if isinstance(item, str) else item for item in joined if item != "")
-
-
-def as_tool_calls(calls: Sequence[ToolUseBlock]) -> dict[str, Any]:
-    """Returns tool calls as the JSON object that prompts show. The object has no ids."""
-    return {"tool_calls": [{"name": call.name, "args": call.copy_input()} for call in calls]}
-
-
-def describe_tool(tool: Tool) -> str:
-    """Returns the sentence that describes a tool in a prompt."""
-    description = tool.description.replace("\n", "  ")
-    whose = f", whose description is <desc>{description}</desc>." if description else "."
-    return f"{tool.name}{whose} It takes arguments {_find_arguments(tool)}."
-
-
-def _find_arguments(tool: Tool) -> dict[str, Any]:
-    properties = tool.parameters.get("properties")
-    return cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
 
 
 def _replace(value: object, media: list[MediaBlock], mark: str) -> object:

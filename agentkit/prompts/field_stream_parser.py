@@ -42,7 +42,7 @@ class FieldStreamParser:
 
     This class has no rules for the format of a reply. The class works for any adapter, but only the last `drain`
     returns events. A subclass for one format overrides `read` and `read_end`. These methods call
-    `start_field`, then `add_text` or `add_trimmed`, and then `end_field` or `leave_field`.
+    `start_field`, then `add_text` or `add_trimmed`, and then `end_field` or `close_without_event`.
 
     Args:
         adapter: Adapter that wrote the request.
@@ -119,13 +119,13 @@ class FieldStreamParser:
     def read_end(self) -> None:
         """Reads the text that was held back until the end of the reply. Does nothing by default."""
 
-    def write(self, field: SignatureField, value: Any) -> str:
+    def write_delta_text(self, field: SignatureField, value: Any) -> str:
         """Returns the text of the deltas of an output that is not in the text of the reply, such as a default."""
         return "".join(item for item in write_content(field, value) if isinstance(item, str))
 
     def start_field(self, name: str) -> None:
         """Opens the field with this name. If the field is unknown or was opened before, its text is ignored."""
-        self.leave_field()
+        self.close_without_event()
         self._field = None if name in self._sent else self._fields.get(name)
         if self._field is not None:
             self._sent[name] = []
@@ -140,11 +140,11 @@ class FieldStreamParser:
         """Adds a piece of the text of the open field. White space at the start and end of the field is omitted."""
         visible = text.rstrip()
         if visible:
-            self.add_visible(visible if self._has_text else visible.lstrip())
+            self.add_untrimmed(visible if self._has_text else visible.lstrip())
         if self._has_text:
             self._space.append(text[len(visible) :])
 
-    def add_visible(self, text: str) -> None:
+    def add_untrimmed(self, text: str) -> None:
         """Adds a piece of the text of the open field, in which white space at the start and end is kept."""
         self.add_text("".join((*self._space, text)))
         self._space.clear()
@@ -159,7 +159,7 @@ class FieldStreamParser:
             is_json: True if `value` is a JSON value.
         """
         field = self._field
-        self.leave_field()
+        self.close_without_event()
         if field is None:
             return
         if value is _OWN_TEXT:
@@ -171,7 +171,7 @@ class FieldStreamParser:
         self._values[field.name] = parsed
         self._events.append(FieldEnd(field.name, parsed))
 
-    def leave_field(self) -> None:
+    def close_without_event(self) -> None:
         """Closes the open field, if there is one, without a FieldEnd. `finish` adds each missing FieldEnd."""
         self._add_delta()
         self._field = None
@@ -193,7 +193,7 @@ class FieldStreamParser:
         if name not in self._sent:
             self._sent[name] = []
             self._events.append(FieldStart(name))
-        text = "" if value is None else self.write(self._signature.output_fields[name], value)
+        text = "" if value is None else self.write_delta_text(self._signature.output_fields[name], value)
         if text.startswith(sent) and text != sent:
             self._events.append(FieldDelta(name, text[len(sent) :]))
         self._values[name] = value

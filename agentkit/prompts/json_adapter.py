@@ -11,18 +11,17 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from agentkit.argument_checks import check_choice
-from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import ParseError
-from agentkit.formatting.formatter import RequestOptions
 from agentkit.messages.blocks import ToolUseBlock
 from agentkit.prompts.chat_adapter import STRUCTURE, ChatAdapter, parse_field, write_section
 from agentkit.prompts.compact_schema import compact_type
-from agentkit.prompts.field_content import Segment, as_tool_calls
+from agentkit.prompts.field_content import Segment
 from agentkit.prompts.field_texts import placeholder, type_requirement
 from agentkit.prompts.field_types import Code, Reasoning
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import read_json
 from agentkit.prompts.signature import Signature
+from agentkit.prompts.tool_texts import as_tool_calls
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_escapes import escape_markers
 from agentkit.prompts.value_types import as_json_value
@@ -30,6 +29,8 @@ from agentkit.tools.json_schema import OutputSchema, close_schema, remove_titles
 from agentkit.tools.tool import ToolLike
 
 if TYPE_CHECKING:
+    from agentkit.capabilities.capabilities import Capabilities
+    from agentkit.formatting.formatter import RequestOptions
     from agentkit.prompts.field_stream_parser import FieldStreamParser
 
 __all__ = ["JSONAdapter"]

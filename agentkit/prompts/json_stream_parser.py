@@ -32,11 +32,11 @@ from typing import Any, Final, TypeAlias, cast
 
 from agentkit.messages.blocks import ToolUseBlock
 from agentkit.prompts.adapter import Adapter
-from agentkit.prompts.field_content import as_tool_calls
 from agentkit.prompts.field_stream_parser import FieldStreamParser
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import read_strict_json
 from agentkit.prompts.signature import Signature
+from agentkit.prompts.tool_texts import as_tool_calls
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_types import as_json_value
 
@@ -94,7 +94,7 @@ class JSONStreamParser(FieldStreamParser):
         while index < len(text):
             index = self._state(text, index)
 
-    def write(self, field: SignatureField, value: Any) -> str:
+    def write_delta_text(self, field: SignatureField, value: Any) -> str:
         """Returns a string unchanged, and any other value as JSON text."""
         if is_tool_calls(field.type) and isinstance(value, list | tuple):
             return json.dumps(as_tool_calls(cast("Sequence[ToolUseBlock]", value)), ensure_ascii=False)
@@ -124,7 +124,7 @@ class JSONStreamParser(FieldStreamParser):
         self._state = self._find_object
         return index
 
-    def _read_comma(self, text: str, index: int) -> int:
+    def _read_separator(self, text: str, index: int) -> int:
         """Reads the character after a value."""
         index = _skip_space(text, index)
         if index == len(text):
@@ -219,14 +219,14 @@ class JSONStreamParser(FieldStreamParser):
         return index + 1
 
     def _end_string(self) -> None:
-        self._state = self._read_comma
+        self._state = self._read_separator
 
     def _read_scalar(self, text: str, index: int) -> int:
         match = _SCALAR.match(text, index)
         assert match is not None
         self._add_value(match[0])
         if match.end() < len(text):
-            self._state = self._read_comma
+            self._state = self._read_separator
         return match.end()
 
     def _read_container(self, text: str, index: int) -> int:
@@ -257,7 +257,7 @@ class JSONStreamParser(FieldStreamParser):
         else:
             self._depth += 1 if match[0] in "[{" else -1
         if not self._depth:
-            self._state = self._read_comma
+            self._state = self._read_separator
         return match.end()
 
     # ----------------------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class JSONStreamParser(FieldStreamParser):
         if self._is_exact:
             self.end_field(value, is_json=True)
         else:
-            self.leave_field()
+            self.close_without_event()
 
 
 def _skip_space(text: str, index: int) -> int:

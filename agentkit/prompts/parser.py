@@ -171,9 +171,11 @@ class Parser(Generic[T]):
         """Returns a parser for replies that have either a value or tool calls.
 
         If the reply calls at least one of the tools, and no other tool, the value is a `ToolRequests`. If a tool
-        call has broken or missing arguments, `parse` raises a ParseError. A reply that calls any other tool is
-        parsed as if `with_tools` had not been called. Call this method last. Methods that are called later, such
-        as `map`, would also process the `ToolRequests`.
+        call has broken or missing arguments, or an argument does not match the parameter type of the tool's
+        function, `parse` raises a ParseError. The arguments in the `ToolRequests` are the JSON values of the
+        reply, which `run_tool_call` converts to the parameter types. A reply that calls any other tool is parsed
+        as if `with_tools` had not been called. Call this method last. Methods that are called later, such as
+        `map`, would also process the `ToolRequests`.
 
         Args:
             *tools: Tools that the model may call: functions, `Tool` values or dicts.
@@ -262,7 +264,10 @@ def _check(function: Callable[[T], ParseError | None], value: T) -> T:
 
 
 def _check_call(tool: Tool, call: ToolUseBlock, index: int) -> None:
-    """Checks that the arguments of a tool call are a JSON object with all required arguments."""
+    """Checks that the arguments of a tool call are a JSON object with all required arguments and valid values.
+
+    The values are not checked if the tool has no function.
+    """
     place = f"tool_calls[{index}].input"
     if call.raw_is_broken and not call.input:
         raise ParseError(
@@ -275,3 +280,18 @@ def _check_call(tool: Tool, call: ToolUseBlock, index: int) -> None:
     if missing:
         reason = f"the arguments of the tool {call.name} lack {shorten_repr(missing[0], 60)}"
         raise ParseError(reason, place=place, text=call.arguments)
+    if tool.function is not None:
+        _check_values(tool.function, call, place)
+
+
+def _check_values(function: Callable[..., Any], call: ToolUseBlock, place: str) -> None:
+    from agentkit.tools.execution import validate_arguments
+
+    try:
+        validate_arguments(function, call)
+    except ValidationError as error:
+        path, reason = describe_error(error)
+        reason = f"invalid argument of the tool {call.name}: {reason}"
+        raise ParseError(reason, place=f"{place}.{path}" if path else place, text=call.arguments) from None
+    except Exception:  # an error of the function or of a validator, which `run_tool_call` reports
+        pass

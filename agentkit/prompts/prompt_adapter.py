@@ -26,41 +26,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_option
 from agentkit.budget.units import EXAMPLE_MARK
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError, ParseError
 from agentkit.formatting.formatter import RequestOptions
-from agentkit.json_values import copy_json
 from agentkit.messages.blocks import Block, TextBlock, ToolUseBlock
 from agentkit.messages.message import Msg, build_part
 from agentkit.prompts.adapter import Adapter, HistoryItem
-from agentkit.prompts.adapter_events import observe_step
-from agentkit.prompts.bound_parser import BoundParser, bind_parser
-from agentkit.prompts.examples import Example, ReplyText
+from agentkit.prompts.cached_texts import as_cache_key
+from agentkit.prompts.examples import Example
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_content import Segment, join_segments, write_content
-from agentkit.prompts.field_types import History
 from agentkit.prompts.fields import SignatureField
-from agentkit.prompts.history_rows import read_row
 from agentkit.prompts.lenient_json import require_json_repair
 from agentkit.prompts.parser import Parser
 from agentkit.prompts.parsers import structured
-from agentkit.prompts.prompt_inputs import get_prefix, is_prefix, read_inputs
+from agentkit.prompts.prompt_inputs import get_prefix, read_inputs
+from agentkit.prompts.prompt_modes import PromptMode, check_mode
 from agentkit.prompts.prompt_templates import PromptTemplates
-from agentkit.prompts.prompt_texts import PromptTexts, get_empty_templates
+from agentkit.prompts.prompt_texts import get_empty_templates
+from agentkit.prompts.prompt_turns import PromptTurns, is_usable
 from agentkit.prompts.signature import Signature
+from agentkit.prompts.template_values import copy_values
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.tools.tool import ToolLike, as_tools
 
 __all__ = ["PromptAdapter"]
 
 _AnySignature: TypeAlias = type[Signature[Any]]
-
-_CALLS: Final = "tool_calls"
-"""Name of an output with tool calls that an example may have even if the signature lacks this output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +89,7 @@ class PromptAdapter(Adapter):
             added.
         native_tools: See `Adapter`. False is allowed only for signatures without an output for tool calls.
         native_reasoning: See `Adapter`.
+        native_citations: See `Adapter`.
         order: See `Adapter`.
         observe: See `Adapter`.
 
@@ -131,10 +128,10 @@ class PromptAdapter(Adapter):
         check_option("templates", self.templates, PromptTemplates | None, "Pass PromptTemplates(folder).")
         check_option("params", self.params, Mapping, "Pass a dict of JSON values.")
         check_option("modes", self.modes, Mapping, "Pass a dict of adapters by mode.")
-        object.__setattr__(self, "params", copy_json(dict(self.params)))
+        object.__setattr__(self, "params", copy_values(self.params, "params"))
         object.__setattr__(self, "modes", dict(self.modes))
         for name, adapter in self.modes.items():
-            _check_mode(name, adapter)
+            check_mode(name, adapter, PromptAdapter)
         self._find_mode(self.mode)
         get_empty_templates()  # raises MissingExtraError
         require_json_repair()
@@ -142,7 +139,7 @@ class PromptAdapter(Adapter):
     # -- modes -------------------------------------------------------------------------------------------------
 
     def select_mode(self, mode: str | None) -> PromptAdapter:
-        """Returns an adapter for requests in an answer mode. If `mode` is None, returns this adapter.
+        """Returns the adapter for `mode`, which is a key of `modes`. If `mode` is None, returns this adapter.
 
         Raises:
             OptionError: `modes` has no such mode.
@@ -150,28 +147,37 @@ class PromptAdapter(Adapter):
         self._find_mode(mode)
         return self if mode is None else replace(self, mode=mode)
 
-    def _find_mode(self, mode: str | None, place: str = "mode") -> PromptAdapter:
-        """Returns the adapter of a mode. If `mode` is None, returns this adapter."""
-        if mode is None:
-            return self
+    def _find_mode(self, name: str | None, place: str = "mode") -> PromptMode:
+        """Returns a mode. If an option of its adapter is None, the mode has the option of this adapter."""
+        inner = self if name is None else self._find_adapter(name, place)
+
+        def get_option(option: str) -> Any:
+            value = getattr(inner, option)
+            return getattr(self, option) if value is None else value
+
+        parser = get_option("parser")
+        options = {"system": "system", "instance": "user", "feedback": "feedback"}
+        return PromptMode(
+            name,
+            (None, *self.modes),
+            structured if parser is None else parser,
+            get_option("templates") or get_empty_templates(),
+            {kind: get_option(option) for kind, option in options.items()},
+            {**self.params, **inner.params},
+        )
+
+    def _find_adapter(self, mode: str, place: str) -> PromptAdapter:
         check_option(place, mode, str | None)
         if mode not in self.modes:
             names = ", ".join(self.modes) or "none"
             raise OptionError(place, f"there is no mode {mode!r}", f"The modes are: {names}.")
         return self.modes[mode]
 
-    def _get_option(self, name: str, mode: str | None) -> Any:
-        """Returns an option of the adapter of a mode. If its value is None, returns the option of this adapter."""
-        value = getattr(self._find_mode(mode), name)
-        return getattr(self, name) if value is None else value
-
-    def _bind(self, signature: _AnySignature, mode: str | None) -> BoundParser:
-        parser = self._get_option("parser", mode)
-        return bind_parser(structured if parser is None else parser, signature)
+    def _create_turns(self, signature: _AnySignature) -> PromptTurns:
+        return PromptTurns(signature, self._find_mode)
 
     # -- messages ----------------------------------------------------------------------------------------------
 
-    @observe_step("format")
     def format(
         self,
         signature: _AnySignature,
@@ -191,16 +197,17 @@ class PromptAdapter(Adapter):
         as_tools(tools)
         shown = self.select_fields(signature)
         values = read_inputs(shown, inputs)
-        prompt = self._create_prompt(shown, values, self.mode)
+        prompt = self._find_mode(self.mode).create_texts(shown, values)
+        turns = self._create_turns(shown)
         system = prompt.render("system")
         msgs = [Msg("system", system, "system")] if system else []
         msgs += self.format_demos(shown, examples)
         msgs += self.format_conversation_history(shown, values)
         for index, item in enumerate(history):
-            msgs += self._format_entry(prompt, item, f"history[{index}]")
+            msgs += turns.format_entry(prompt, item, f"history[{index}]")
         msgs += [replace(msg, pinned=True) for msg in prompt.render_user()]
         for index, item in enumerate(get_prefix(shown, values)):
-            msgs += self._format_entry(prompt, item, f"{signature.__name__}.prefix[{index}]")
+            msgs += turns.format_entry(prompt, item, f"{signature.__name__}.prefix[{index}]")
         return msgs
 
     def conversation(
@@ -212,7 +219,7 @@ class PromptAdapter(Adapter):
     ) -> list[Msg]:
         """Returns the messages of a request and a reply with the given outputs, for example for training."""
         shown = self.select_fields(signature)
-        reply = self._write_reply(shown, Example({}, outputs, self.mode), self.mode, "reply")
+        reply = self._create_turns(shown).write_reply(Example({}, outputs), self._find_mode(self.mode), "reply")
         return [*self.format(signature, inputs, examples=examples), reply]
 
     def select_fields(self, signature: _AnySignature) -> _AnySignature:
@@ -241,72 +248,24 @@ class PromptAdapter(Adapter):
         for index, example in enumerate(examples):
             check_option(f"examples[{index}]", example, Example)
             kind = example.classify(signature.input_fields, signature.output_fields)
-            has_inputs = not signature.input_fields or signature.input_fields.keys() & example.inputs.keys()
-            if kind != "unusable" or (has_inputs and _has_answer(signature, example)):
+            if kind != "unusable" or is_usable(signature, example):
                 rows.append((kind == "complete", f"examples[{index}]", example))
         if self.order == "complete_last":
             rows.sort(key=lambda row: row[0])
         msgs: list[Msg] = []
         for number, (_, place, example) in enumerate(rows, 1):
             create = partial(self._mark_example, signature, example, place, number)
-            msgs += example.cache_messages((self, signature, place, number), create)
+            msgs += example.cache_messages((as_cache_key(self), signature, place, number), create)
         return msgs
 
     def _mark_example(self, signature: _AnySignature, example: Example, place: str, number: int) -> Iterator[Msg]:
         """Yields the messages of an example, with a mark that tells a budget to treat them as one unit."""
-        for msg in self._format_example(signature, example, example.mode, place, number):
+        for msg in self._create_turns(signature).format_example(example, example.mode, place, number):
             yield replace(msg, metadata={**(msg.metadata or {}), EXAMPLE_MARK: number - 1})
-
-    def _format_example(
-        self, signature: _AnySignature, example: Example, mode: str | None, place: str, number: int | None = None
-    ) -> Iterator[Msg]:
-        """Yields the messages of an example, or of an earlier turn if `number` is None."""
-        self._find_mode(mode, f"{place}.mode")
-        values = read_inputs(signature, example.inputs, place)
-        prompt = self._create_prompt(signature, values, mode, number)
-        if not signature.input_fields or signature.input_fields.keys() & example.inputs.keys():
-            yield from prompt.render_user()
-        for index, item in enumerate(get_prefix(signature, values)):
-            yield from self._format_entry(prompt, item, f"{place}.inputs.prefix[{index}]")
-        if _has_answer(signature, example):
-            yield self._write_reply(signature, example, mode, place)
-
-    def _write_reply(self, signature: _AnySignature, example: Example, mode: str | None, place: str) -> Msg:
-        calls = [
-            call
-            for name, value in example.outputs.items()
-            if name not in signature.output_fields and (name == _CALLS or _is_calls(value))
-            for call in cast("Sequence[object]", value)
-        ]
-        return self._bind(signature, mode).write_message(example.outputs, calls, note=example.note, seed=place)
 
     def format_conversation_history(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Msg]:
         """Returns the messages of the earlier turns in an input of the type `History`."""
-        names = [name for name, item in signature.input_fields.items() if item.type is History]
-        rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
-        msgs: list[Msg] = []
-        for index, values in enumerate(rows):
-            place = f"{names[0]}[{index}]"
-            row = read_row(values, place, signature.fields)
-            known = {name: value for name, value in values.items() if name in signature.input_fields}
-            outputs = {name: value for name, value in row.values.items() if value is not row.calls}
-            msgs += self._format_example(signature, Example(known, outputs), self.mode, place)
-            if row.calls:
-                text = msgs.pop().blocks if _has_answer(signature, Example({}, outputs)) else ()
-                msgs.append(Msg("assistant", [*text, *row.calls], "assistant"))
-            if row.results:
-                msgs.append(Msg("tools", row.results, "user"))
-        return msgs
-
-    def _format_entry(self, prompt: PromptTexts, item: HistoryItem, place: str) -> Iterable[Msg]:
-        """Returns the messages of an entry of the history or of a prefix."""
-        if isinstance(item, Msg):
-            return [item]
-        if isinstance(item, Example):
-            return self._format_example(prompt.signature, item, item.mode, place)
-        check_option(place, item, Msg | Example | Feedback, "Pass messages, examples and feedback.")
-        content = prompt.render("feedback", {"feedback": item})
-        return [Msg("user", content, "user")]
+        return self._create_turns(signature).format_rows(inputs, self.mode)
 
     # -- texts -------------------------------------------------------------------------------------------------
 
@@ -335,7 +294,8 @@ class PromptAdapter(Adapter):
         """
         check_option("kind", kind, str)
         shown = self.select_fields(signature)
-        return self._create_prompt(shown, read_inputs(shown, inputs), self.mode).render(kind, variables)
+        prompt = self._find_mode(self.mode).create_texts(shown, read_inputs(shown, inputs))
+        return prompt.render(kind, variables)
 
     def format_feedback(
         self, feedback: Feedback, signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any]
@@ -350,7 +310,7 @@ class PromptAdapter(Adapter):
 
     def format_system_message(self, signature: _AnySignature) -> str:
         """Returns the text of the system message. The template gets no values of the inputs."""
-        return str(self._create_prompt(signature, {}, self.mode).render("system"))
+        return str(self._find_mode(self.mode).create_texts(signature, {}).render("system"))
 
     def format_user_message_content(
         self,
@@ -362,7 +322,7 @@ class PromptAdapter(Adapter):
         is_request: bool = False,
     ) -> Any:
         """Returns the content of a user message without the priming. `is_request` has no effect."""
-        prompt = self._create_prompt(signature, read_inputs(signature, inputs), self.mode)
+        prompt = self._find_mode(self.mode).create_texts(signature, read_inputs(signature, inputs))
         contents = [msg.content for msg in prompt.render_user() if msg.role == "user"]
         segments: list[Segment] = [f"{prefix}\n\n"] if prefix else []
         for content in contents:
@@ -394,33 +354,7 @@ class PromptAdapter(Adapter):
         self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
     ) -> str:
         """Returns the text of a reply from which the parser reads the given outputs. Omits missing outputs."""
-        return self._bind(signature, self.mode).write(outputs)
-
-    def _create_prompt(
-        self, signature: _AnySignature, values: Mapping[str, Any], mode: str | None, number: int | None = None
-    ) -> PromptTexts:
-        """Returns the texts of a request or, if `number` is not None, of the example with this number."""
-        inner = self._find_mode(mode)
-        hidden = {name for name, item in signature.input_fields.items() if item.type is History or is_prefix(item)}
-        variables = {
-            "mode": mode,
-            "available_modes": [None, *self.modes],
-            "params": {**self.params, **inner.params},
-            "format": self._bind(signature, mode).format_variable if signature.output_fields else None,
-            "example": number is not None,
-            "example_id": number,
-        }
-        return PromptTexts(
-            signature,
-            {name: value for name, value in values.items() if name not in hidden},
-            variables,
-            self._get_option("templates", mode) or get_empty_templates(),
-            {
-                "system": self._get_option("system", mode),
-                "instance": self._get_option("user", mode),
-                "feedback": self._get_option("feedback", mode),
-            },
-        )
+        return self._find_mode(self.mode).bind_parser(signature).write(outputs)
 
     # -- requests and replies ----------------------------------------------------------------------------------
 
@@ -431,7 +365,7 @@ class PromptAdapter(Adapter):
         shown = self.select_fields(signature)
         if not shown.output_fields:
             return super().request_options(signature, capabilities, tools)
-        parser = self._bind(shown, self.mode).parser
+        parser = self._find_mode(self.mode).bind_parser(shown).parser
         further = [tool for tool in as_tools(tools) if tool not in parser.tools]
         options = super().request_options(signature, capabilities, [*parser.tools, *further])
         if parser.tool_choice is not None:
@@ -440,7 +374,6 @@ class PromptAdapter(Adapter):
             options["response_format"] = parser.response_format
         return options
 
-    @observe_step("parse")
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name. See `Adapter.parse`.
 
@@ -459,13 +392,13 @@ class PromptAdapter(Adapter):
         outputs: dict[str, Any] = {}
         if shown.output_fields:
             outputs = self._parse_text(shown, _remove_calls(reply) if has_call_field else reply, msg.tool_uses)
-        return self.add_native_outputs(signature, shown, outputs, msg)
+        return self.merge_native_outputs(signature, shown, outputs, msg)
 
     def _parse_text(
         self, signature: _AnySignature, reply: Msg | str, calls: Sequence[ToolUseBlock]
     ) -> dict[str, Any]:
         try:
-            outputs = self._bind(signature, self.mode).parse(reply)
+            outputs = self._find_mode(self.mode).bind_parser(signature).parse(reply)
             return self.fill_outputs(signature, outputs, reply if isinstance(reply, str) else reply.text)
         except ParseError as error:
             if not calls or not isinstance(reply, Msg) or reply.tool_uses or error.failure != "no_structure":
@@ -479,49 +412,6 @@ class PromptAdapter(Adapter):
             ParseError: The text does not contain a valid value.
         """
         return self._parse_text(signature, text, ())
-
-
-# -- options --------------------------------------------------------------------------------------------------
-
-_OUTER: Final[Mapping[str, Any]] = {
-    "modes": {},
-    "mode": None,
-    "fallback": None,
-    "native_tools": True,
-    "native_reasoning": False,
-    "order": "given",
-    "observe": None,
-}
-"""Options that the adapter of a mode cannot have, with their defaults. The outer adapter has these options."""
-
-
-def _check_mode(name: object, adapter: object) -> None:
-    """Checks one entry of `modes`."""
-    check_option("modes", name, str, "Pass a dict of adapters by mode.")
-    place = f"modes[{name!r}]"
-    check_option(place, adapter, PromptAdapter, "Pass a PromptAdapter.")
-    for option, default in _OUTER.items():
-        if getattr(adapter, option) != default:
-            raise OptionError(
-                f"{place}.{option}",
-                "the adapter of a mode cannot have this option",
-                "Pass the option to the outer adapter.",
-            )
-
-
-def _has_answer(signature: _AnySignature, example: Example) -> bool:
-    """Returns True if an example has an output, the text of a reply, or tool calls."""
-    return any(
-        name == _CALLS or name in signature.output_fields or isinstance(value, ReplyText) or _is_calls(value)
-        for name, value in example.outputs.items()
-    )
-
-
-def _is_calls(value: object) -> bool:
-    """Returns True if a value is a list of tool calls with at least one call."""
-    if not isinstance(value, list | tuple) or not value:
-        return False
-    return all(isinstance(call, ToolUseBlock) for call in cast("Sequence[object]", value))
 
 
 def _remove_calls(reply: Msg | str) -> Msg | str:

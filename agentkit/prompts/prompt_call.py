@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from agentkit.argument_checks import check_option
 from agentkit.errors import OptionError, ParseError
 from agentkit.messages.message import Msg
-from agentkit.models.chat_model import ChatModel
-from agentkit.prompts.adapter import Adapter, HistoryItem, find_tools
+from agentkit.prompts.adapter import Adapter, HistoryItem
 from agentkit.prompts.bound_request import get_inputs
 from agentkit.prompts.chat_adapter import ChatAdapter
 from agentkit.prompts.examples import Example
-from agentkit.prompts.json_adapter import JSONAdapter
+from agentkit.prompts.native_outputs import find_tools
 from agentkit.prompts.prediction import Attempt, Outputs, Prediction
 from agentkit.prompts.signature import Signature
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike
+
+if TYPE_CHECKING:
+    from agentkit.models.chat_model import ChatModel
 
 __all__ = ["PromptCall"]
 
@@ -67,13 +69,18 @@ class PromptCall:
         Raises:
             OptionError: An argument is invalid.
         """
+        from agentkit.models.chat_model import ChatModel
+
         check_option("model", model, ChatModel)
         if not isinstance(cast("object", request), Signature):
             reason = f"expected a signature with values, got {shorten_repr(request, 60)}"
             raise OptionError("request", reason, "Call the signature with values, such as Judge(answer='…').")
         check_option("adapter", adapter, Adapter | None)
-        chosen = ChatAdapter(fallback=JSONAdapter()) if adapter is None else adapter
-        return cls(model, request, chosen.select_mode(mode), [*examples], [*history], [*tools], options)
+        if adapter is None:
+            from agentkit.prompts.json_adapter import JSONAdapter
+
+            adapter = ChatAdapter(fallback=JSONAdapter())
+        return cls(model, request, adapter.select_mode(mode), [*examples], [*history], [*tools], options)
 
     @property
     def signature(self) -> _AnySignature:

@@ -11,7 +11,8 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock
-from agentkit.prompts.field_content import describe_tool
+from agentkit.prompts.template_values import MAX_DEPTH
+from agentkit.prompts.tool_texts import describe_tool
 from agentkit.tools.tool import Tool, as_tools
 
 __all__ = ["PromptMedia"]
@@ -35,9 +36,13 @@ class PromptMedia:
     def replace(self, value: object) -> Any:
         """Returns a value with a mark in place of each media block, and a sentence in place of each tool.
 
-        A value without media blocks and tools is returned unchanged.
+        A value without media blocks and tools is returned unchanged. Values that are nested more than 100 levels
+        deep are not changed, because `as_template_value` refuses them.
         """
-        if type(value) in _SIMPLE:
+        return self._replace(value, 0)
+
+    def _replace(self, value: object, depth: int) -> Any:
+        if type(value) in _SIMPLE or depth > MAX_DEPTH:
             return value
         if isinstance(value, MediaBlock):
             self._blocks.append(value)
@@ -47,13 +52,13 @@ class PromptMedia:
         if callable(value) and not isinstance(value, type):
             return describe_tool(as_tools([cast("Any", value)])[0])
         items = _list_items(value)
-        replaced = {key: self.replace(item) for key, item in items.items()}
+        replaced = {key: self._replace(item, depth + 1) for key, item in items.items()}
         if all(item is items[key] for key, item in replaced.items()):
             return value
         return [*replaced.values()] if isinstance(value, list | tuple) else replaced
 
     def restore(self, text: str) -> str | tuple[Block, ...]:
-        """Returns the content of a message for a rendered text: blocks if the text has marks, else the text."""
+        """Returns a rendered text as message content: a tuple of blocks if the text has block placeholders."""
         if _MARK not in text:
             return text
         pieces = _PLACE.split(text)

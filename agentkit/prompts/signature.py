@@ -6,7 +6,7 @@ that a field may have the name of an operation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import FrozenInstanceError
 from inspect import cleandoc
@@ -230,6 +230,8 @@ class SignatureMeta(type):
         for base in reversed(cls.__mro__):
             own: ClassFields | None = base.__dict__.get("_own")
             if own is not None:
+                if own.edited is not None:
+                    _check_other_bases(cls, cast("SignatureMeta", base), fields)
                 fields = own.apply_to(fields)
         inputs = {name: field for name, field in fields.items() if not field.is_output}
         outputs = {name: field for name, field in fields.items() if field.is_output}
@@ -239,6 +241,15 @@ class SignatureMeta(type):
             MappingProxyType(outputs),
         )
         return resolved
+
+
+def _check_other_bases(cls: SignatureMeta, edited: SignatureMeta, inherited: Collection[str]) -> None:
+    """Raises OptionError if a class would lose fields, because an edited signature has exactly its own fields."""
+    original = cast("SignatureMeta", edited.__mro__[1])
+    lost = [name for name in inherited if name not in original.fields]
+    if lost and edited is not cls:
+        reason = f"the edited signature {edited.__name__} hides the fields {', '.join(lost)} of other base classes"
+        raise OptionError(cls.__name__, reason, "List the edited signature after the other base classes.")
 
 
 class _Tags:

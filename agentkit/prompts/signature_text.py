@@ -96,10 +96,10 @@ class _TypeReader:
         self._types = types
 
     def read(self, node: ast.expr) -> Any:
-        """Returns the type of a syntax tree.
+        """Returns the type that a syntax tree names, such as `list[int]`.
 
         Raises:
-            OptionError: The syntax tree is not a type, or contains an unknown name.
+            OptionError: The syntax tree does not name a type, or contains an unknown name.
         """
         match node:
             case ast.Name() | ast.Attribute():

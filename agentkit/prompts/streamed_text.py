@@ -36,8 +36,8 @@ class StreamedText:
         self._waiting: dict[int, list[str]] = {}  # texts of later blocks, by the index of the block
         self._ended: set[int] = set()
 
-    def read(self, event: StreamEvent) -> str:
-        """Reads an event. Returns the text that the event adds, without text that is still held back."""
+    def add_event(self, event: StreamEvent) -> str:
+        """Adds an event. Returns the text that the event adds, without text that is still held back."""
         if isinstance(event, TextDelta):
             if event.index == self._current:
                 return self._add(event.text)

@@ -212,7 +212,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
             self._last_events.append(event)
             return
         self._events.append(event)
-        text = self._text.read(event)
+        text = self._text.add_event(event)
         if text:
             self._add_fields(self._parser.feed(text))
 

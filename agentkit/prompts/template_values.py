@@ -1,4 +1,4 @@
-"""`as_template_value`: converts variables to JSON values, so that templates have no access to Python objects."""
+"""Converts and copies the values of templates. A template gets JSON values, and no access to Python objects."""
 
 from __future__ import annotations
 
@@ -12,11 +12,34 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from agentkit.errors import OptionError
 from agentkit.jinja_environments import TemplateRecord
-from agentkit.json_values import dump_model
+from agentkit.json_values import copy_json, dump_model
+from agentkit.reprs import shorten
 
-__all__ = ["as_template_value"]
+__all__ = ["MAX_DEPTH", "as_template_value", "copy_values"]
 
-_MAX_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
+"""Maximum number of nested levels in a value of a template."""
+_FEWER_LEVELS: Final = "Pass a value with fewer levels and without references to itself."
+
+
+def copy_values(values: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Returns a deep copy of JSON values by name.
+
+    Args:
+        values: Values by name. Objects other than dicts and lists are not copied.
+        place: Place of the values in errors.
+
+    Raises:
+        OptionError: A value is nested too deeply.
+    """
+    copied: dict[str, Any] = {}
+    for name, value in values.items():
+        try:
+            copied[name] = copy_json(value)
+        except RecursionError:
+            reason = "the value is nested too deeply"
+            raise OptionError(f"{place}.{name}", reason, _FEWER_LEVELS) from None
+    return copied
 
 
 def as_template_value(value: object, place: str) -> Any:
@@ -39,9 +62,9 @@ def as_template_value(value: object, place: str) -> Any:
 def _convert(value: object, place: str, depth: int) -> Any:
     if value is None or type(value) in (str, int, float, bool):
         return value
-    if depth > _MAX_DEPTH:
-        reason = f"nested more than {_MAX_DEPTH} levels deep"
-        raise OptionError(place, reason, "Pass a value without references to itself.")
+    if depth > MAX_DEPTH:
+        reason = f"nested more than {MAX_DEPTH} levels deep"
+        raise OptionError(shorten(place, 200), reason, _FEWER_LEVELS)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
         return {_convert_key(key, place): _convert(item, f"{place}.{key}", depth + 1) for key, item in pairs}

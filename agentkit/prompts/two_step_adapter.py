@@ -16,7 +16,7 @@ from agentkit.errors import OptionError, ParseError
 from agentkit.messages.message import Msg
 from agentkit.models.chat_model import ChatModel
 from agentkit.prompts.adapter import Adapter
-from agentkit.prompts.adapter_events import Observer, observe_step
+from agentkit.prompts.adapter_events import Observer
 from agentkit.prompts.chat_adapter import ChatAdapter
 from agentkit.prompts.field_content import Segment, write_content
 from agentkit.prompts.field_texts import field_list
@@ -54,6 +54,7 @@ class TwoStepAdapter(Adapter):
         fallback: Adapter | None = None,
         order: Literal["complete_last", "given"] = "complete_last",
         native_reasoning: bool = False,
+        native_citations: bool = False,
         observe: Observer | None = None,
     ) -> None:
         """Stores the model for the second model call. See `Adapter` for the other options."""
@@ -63,6 +64,7 @@ class TwoStepAdapter(Adapter):
             ("fallback", fallback),
             ("order", order),
             ("native_reasoning", native_reasoning),
+            ("native_citations", native_citations),
             ("observe", observe),
         ):
             object.__setattr__(self, name, value)
@@ -112,7 +114,6 @@ class TwoStepAdapter(Adapter):
 
     # -- second call -------------------------------------------------------------------------------------------
 
-    @observe_step("parse")
     async def extract(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Asks the second model for the outputs in a reply of the first model.
 
@@ -133,7 +134,7 @@ class TwoStepAdapter(Adapter):
             outputs: dict[str, Any] = dict.fromkeys(shown.output_fields)
         else:
             outputs = await self._extract_outputs(shown, msg)
-        return self.add_native_outputs(signature, shown, outputs, msg)
+        return self.merge_native_outputs(signature, shown, outputs, msg)
 
     async def _extract_outputs(self, signature: _AnySignature, msg: Msg) -> dict[str, Any]:
         if not msg.text.strip():

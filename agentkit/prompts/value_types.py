@@ -130,10 +130,16 @@ def as_json_value(value: object) -> Any:
 
     Parts that JSON cannot represent are converted with `str()`. If a part cannot be converted, the complete value
     is converted with `str()`.
+
+    Raises:
+        OptionError: The value is nested too deeply.
     """
     try:
         return to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
-    except (ValueError, TypeError, RecursionError):  # such as bytes that are not UTF-8
+    except (ValueError, TypeError, RecursionError) as error:  # such as bytes that are not UTF-8
+        if type(error) in (ValueError, RecursionError):  # pydantic writes at most 254 levels
+            reason = "the value is nested too deeply, or refers to itself"
+            raise OptionError("value", reason, "Pass a value with fewer levels.") from None
         return str(value)
 
 

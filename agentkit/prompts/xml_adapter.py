@@ -64,7 +64,8 @@ from agentkit.prompts.signature import Signature
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_parsing import parse_value
 from agentkit.prompts.value_types import as_json_value
-from agentkit.prompts.xml_elements import Element, escape_references, has_declaration, read_elements
+from agentkit.prompts.xml_elements import Element, has_declaration, read_elements
+from agentkit.prompts.xml_references import escape_references
 from agentkit.prompts.xml_values import describe_tags, has_tags, is_list, is_text_field, read_tags, write_tags
 
 if TYPE_CHECKING:

@@ -17,48 +17,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from agentkit.prompts.xml_references import MARKUP_CLOSINGS, decode_references, scan_markup
+
 __all__ = [
     "Element",
-    "MARKUP_CLOSINGS",
-    "REFERENCE",
     "TAG",
-    "decode_references",
-    "escape_references",
     "has_declaration",
     "is_open_tag",
     "read_elements",
 ]
 
-MARKUP_CLOSINGS: Final = {"<!--": "-->", "<![CDATA[": "]]>"}
-"""Closing texts of comments and CDATA sections, by their opening texts."""
 _NAME: Final = r"[^\W\d][^\s<>/=\"'&]*+"
 _ATTRIBUTES: Final = r"(?:\"[^\"<]*\"|'[^'<]*'|[^<>\"'])*+"
 TAG: Final = re.compile(rf"<!--|<!\[CDATA\[|<(/?)({_NAME})({_ATTRIBUTES})>")
-REFERENCE: Final = re.compile(r"<!--|<!\[CDATA\[|&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));")
 _OPEN_TAG: Final = re.compile(rf"</?(?:{_NAME}(?:\"[^\"<]*\"|'[^'<]*'|[^<>\"'])*+(?:\"[^\"<]*|'[^'<]*)?)?")
 _KEY: Final = re.compile(r"\skey\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _DECLARATION: Final = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-_CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-
-
-def _scan(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Yields each match of a pattern with the index of its end.
-
-    A match that opens a comment or a CDATA section ends after the closing text. Without a closing text, it is no
-    match.
-    """
-    unclosed: set[str] = set()
-    position = 0
-    while match := pattern.search(text, position):
-        position = match.end()
-        closing = MARKUP_CLOSINGS.get(match[0])
-        if closing is not None:
-            end = -1 if closing in unclosed else text.find(closing, position)
-            if end < 0:
-                unclosed.add(closing)
-                continue
-            position = end + len(closing)
-        yield match, position
 
 
 def is_open_tag(text: str, start: int) -> bool:
@@ -67,45 +41,6 @@ def is_open_tag(text: str, start: int) -> bool:
         return True
     suffix = text[start : start + 10]  # 10 characters are more than any opening text has
     return any(opening.startswith(suffix) for opening in MARKUP_CLOSINGS)
-
-
-# -- references -----------------------------------------------------------------------------------------------
-
-
-def escape_references(text: str) -> str:
-    """Replaces `&` and `<` with their references."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
-def decode_references(text: str) -> str:
-    """Replaces references with their characters and CDATA sections with their texts, and removes comments.
-
-    An unknown reference, such as `&nbsp;`, is text.
-
-    >>> decode_references("a &lt; b&#33; <![CDATA[&lt;]]><!-- c -->&nbsp;")
-    'a < b! &lt;&nbsp;'
-    """
-    if "&" not in text and "<!" not in text:
-        return text
-    pieces: list[str] = []
-    position = 0
-    for match, end in _scan(REFERENCE, text):
-        pieces += (text[position : match.start()], _decode(match, end))
-        position = end
-    return "".join((*pieces, text[position:]))
-
-
-def _decode(match: re.Match[str], end: int) -> str:
-    if match[0] in MARKUP_CLOSINGS:
-        return match.string[match.end() : end - 3] if match[0] == "<![CDATA[" else ""
-    if match[1]:
-        return _CHARACTERS[match[1]]
-    code = int(match[2]) if match[2] else int(match[3], 16)
-    is_character = 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF
-    return chr(code) if is_character else match[0]
-
-
-# -- elements -------------------------------------------------------------------------------------------------
 
 
 class _Tag(NamedTuple):
@@ -136,7 +71,7 @@ class _Document:
     @classmethod
     def read(cls, text: str) -> _Document:
         tags: list[_Tag] = []
-        for match, end in _scan(TAG, text) if "<" in text else ():
+        for match, end in scan_markup(TAG, text) if "<" in text else ():
             if match[0] not in MARKUP_CLOSINGS:
                 kind = match[1] or ("empty" if match[3].endswith("/") else "")
                 tags.append(_Tag(kind, match[2], match.start(), end))

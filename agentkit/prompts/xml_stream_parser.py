@@ -36,15 +36,8 @@ from agentkit.prompts.adapter import Adapter
 from agentkit.prompts.field_stream_parser import FieldStreamParser
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.signature import Signature
-from agentkit.prompts.xml_elements import (
-    MARKUP_CLOSINGS,
-    REFERENCE,
-    TAG,
-    Element,
-    decode_references,
-    is_open_tag,
-    read_elements,
-)
+from agentkit.prompts.xml_elements import TAG, Element, is_open_tag, read_elements
+from agentkit.prompts.xml_references import MARKUP_CLOSINGS, REFERENCE, decode_references
 from agentkit.prompts.xml_values import is_text_field
 
 __all__ = ["XMLStreamParser"]
@@ -74,7 +67,7 @@ class XMLStreamParser(FieldStreamParser):
         self._closing = ""  # closing text of the comment or CDATA section that is skipped
         self._is_output = False  # True inside of the element of an output
         self._has_tags = False  # True after a tag inside of the element of an output
-        self._names: set[str] = set()  # names of the elements that have begun
+        self._seen_names: set[str] = set()  # names of the elements that have begun
         self._has_stopped = False
 
     def read(self, text: str) -> None:
@@ -94,13 +87,13 @@ class XMLStreamParser(FieldStreamParser):
             index = self._read_part(text, index)
 
     def read_end(self) -> None:
-        """Closes the field of an element without a closing tag. `finish` adds its remaining events."""
+        """Closes the field that is still open at the end of the text. `finish` adds its last events."""
         self._stop()
 
-    def write(self, field: SignatureField, value: Any) -> str:
+    def write_delta_text(self, field: SignatureField, value: Any) -> str:
         """Returns the text between the tags of an output, from which its value was parsed."""
         element = self._elements.get(field.name) if is_text_field(field) else None
-        return super().write(field, value) if element is None else element.text
+        return super().write_delta_text(field, value) if element is None else element.text
 
     @cached_property
     def _elements(self) -> dict[str, Element]:
@@ -110,7 +103,7 @@ class XMLStreamParser(FieldStreamParser):
 
     def _stop(self) -> None:
         self._has_stopped = True
-        self.leave_field()
+        self.close_without_event()
 
     def _read_part(self, text: str, index: int) -> int:
         """Reads the text up to the next `<` or `&`, or a tag or reference that begins at `index`.
@@ -158,7 +151,7 @@ class XMLStreamParser(FieldStreamParser):
         if self._has_tags:
             self._stop()
         else:
-            self.add_visible(decode_references(match[0]))
+            self.add_untrimmed(decode_references(match[0]))
         return match.end()
 
     def _read_tag(self, text: str, index: int) -> int:
@@ -199,8 +192,8 @@ class XMLStreamParser(FieldStreamParser):
         if is_closing:
             return
         field = self._fields.get(name)
-        is_first = name not in self._names
-        self._names.add(name)
+        is_first = name not in self._seen_names
+        self._seen_names.add(name)
         if is_empty:
             return
         self._element = name
@@ -216,5 +209,5 @@ class XMLStreamParser(FieldStreamParser):
         if self._is_output:
             field = self._fields[self._element]
             is_none = not self._has_text and NoneType in get_args(field.type)
-            (self.leave_field if is_none else self.end_field)()
+            (self.close_without_event if is_none else self.end_field)()
         self._element, self._is_output = "", False

@@ -20,7 +20,8 @@ from agentkit.json_values import as_list, as_object
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import read_json, read_strict_json
 from agentkit.prompts.value_types import get_value_type
-from agentkit.prompts.xml_elements import Element, escape_references
+from agentkit.prompts.xml_elements import Element
+from agentkit.prompts.xml_references import escape_references
 
 __all__ = ["describe_tags", "has_tags", "is_list", "is_text_field", "read_tags", "write_tags"]
 
@@ -187,34 +188,37 @@ def _describe(tag: str, schema: Mapping[str, Any], definitions: Mapping[str, Any
 
 # -- writing --------------------------------------------------------------------------------------------------
 
+_MAX_DEPTH: Final = 100
+"""Maximum number of tags inside each other."""
+
 
 def write_tags(value: object, tag: str) -> str:
-    """Writes a JSON value as nested tags on one line.
+    """Writes a JSON value as nested tags on one line. Values inside of 100 other tags are written as texts.
 
     >>> write_tags({"name": "R&D", "sizes": [1, None], "a b": []}, "team")
     '<team><name>R&amp;D</name><sizes><item>1</item><item /></sizes><entry key="a b" /></team>'
     """
-    return _write(value, tag, "")
+    return _write(value, tag, "", 0)
 
 
-def _write(value: object, tag: str, attribute: str) -> str:
+def _write(value: object, tag: str, attribute: str, depth: int) -> str:
     opening = f"{tag}{attribute}"
     if value is None or value == []:
         return f"<{opening} />"
-    if isinstance(value, list):
-        text = "".join(_write(item, "item", "") for item in cast("list[object]", value))
-    elif isinstance(value, dict):
+    if isinstance(value, list) and depth < _MAX_DEPTH:
+        text = "".join(_write(item, "item", "", depth + 1) for item in cast("list[object]", value))
+    elif isinstance(value, dict) and depth < _MAX_DEPTH:
         items = cast("dict[object, object]", value).items()
-        text = "".join(_write_entry(str(key), item) for key, item in items)
+        text = "".join(_write_entry(str(key), item, depth + 1) for key, item in items)
     else:
-        text = escape_references(str(value))
+        text = escape_references(str(cast("object", value)))
     return f"<{opening}>{text}</{tag}>"
 
 
-def _write_entry(key: str, value: object) -> str:
+def _write_entry(key: str, value: object, depth: int) -> str:
     if (key[:1] + key[1:].replace("-", "_").replace(".", "_")).isidentifier():
-        return _write(value, key, "")
-    return _write(value, "entry", f" key={_quote(key)}")
+        return _write(value, key, "", depth)
+    return _write(value, "entry", f" key={_quote(key)}", depth)
 
 
 _ATTRIBUTE_REFERENCES: Final = str.maketrans(
@@ -230,8 +234,6 @@ def _quote(key: str) -> str:
 
 
 # -- reading --------------------------------------------------------------------------------------------------
-
-_MAX_DEPTH: Final = 100
 
 
 def read_tags(elements: Sequence[Element], annotation: Any) -> Iterator[Any]:

@@ -40,7 +40,7 @@ class ArgumentBuffer:
         self.length = 0
         self._pieces: list[str] = []
         self._next_checkpoint = 1
-        self._checkpoints: list[int] = [0]  # text lengths at which the incomplete text may be parsed
+        self._checkpoints: list[int] = [0]  # incomplete arguments are parsed only at these text lengths
         # Result of the most recent parsing: the number of parsed characters, and the parsed value.
         self._parsed: tuple[int, dict[str, Any]] = (0, {})
         self._scan: _Scan | None = None

@@ -40,7 +40,7 @@ class TokenCount(int):
     estimated: tuple[str, ...]
 
     def __new__(cls, tokens: int, estimated: Iterable[str] = ()) -> Self:
-        """Creates the number. Removes duplicates from `estimated`."""
+        """Creates the token count. Removes duplicates from `estimated`."""
         count = super().__new__(cls, tokens)
         count.estimated = (estimated,) if isinstance(estimated, str) else tuple(dict.fromkeys(estimated))
         return count

@@ -130,7 +130,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         """Pattern that matches special tokens, which separate a rendered conversation into pieces.
 
         None if the tokenizer file lists no special tokens. Also None if the counts of the pieces do not add up to
-        the count of the whole text. For example, a tokenizer may add a mark at the start of each text.
+        the count of the whole text. For example, a tokenizer may add a token at the start of each text.
         """
         added = cast("list[dict[str, Any]]", json.loads(self.file.read_text("utf-8")).get("added_tokens", []))
         special = [token for token in added if token.get("special")]

@@ -21,7 +21,7 @@ from agentkit.messages.blocks import MediaBlock, TextBlock, ToolResultBlock, Too
 from agentkit.tools.error_texts import find_leaves, invalid_arguments_text, not_run_text
 from agentkit.tools.results import as_failure, as_refusal, as_result
 
-__all__ = ["run_tool"]
+__all__ = ["run_tool", "validate_arguments"]
 
 MAX_ITEMS = 100_000
 """Maximum number of items that are read from a generator. An endless generator would fill the memory."""
@@ -43,7 +43,7 @@ async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUs
 
 async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultBlock:
     try:
-        args, kwargs = _argument_check(function)(**block.copy_input())
+        args, kwargs = validate_arguments(function, block)
     except ValidationError as error:
         return as_refusal(block, invalid_arguments_text(block.name, error))
     call = partial(function, *args, **kwargs)
@@ -58,6 +58,20 @@ async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultB
     if isinstance(value, str | TextBlock | MediaBlock | ToolResultBlock):
         return as_result(block, value)
     return cast("ToolResultBlock", await _run_in_thread(partial(as_result, block, value), CapacityLimiter(1)))
+
+
+def validate_arguments(
+    function: Callable[..., Any], block: ToolUseBlock
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Validates and converts the arguments of a tool call according to the parameter types of the function.
+
+    Returns:
+        The positional arguments and the keyword arguments of the function.
+
+    Raises:
+        ValidationError: An argument is missing, unknown, or does not match its type.
+    """
+    return _argument_check(function)(**block.copy_input())
 
 
 async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Any:

@@ -58,7 +58,7 @@ class OutputSchema(Validated):
         """True for `response_format="json_object"`, which asks for any JSON object.
 
         If the API has a mode for any JSON object, the request then uses this mode and contains no schema. A schema
-        that the application passes is always sent, even if any object matches the schema.
+        that the application passes is always sent, in the request or in the prompt, even if any object matches it.
         """
         return self.name == _JSON_OBJECT and self.schema == _ANY_OBJECT and self.strict is None
 

@@ -43,7 +43,8 @@ def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a copy of a JSON schema without the keywords that Anthropic's grammar compiler does not accept.
 
     The `description` of the copy lists the removed keywords, except `$schema`, with their values. `oneOf` becomes
-    `anyOf`. The schema of an object gets `"additionalProperties": false`.
+    `anyOf`. The schema of an object gets `"additionalProperties": false`. This does not change the meaning of the
+    schema, because of `Capabilities.needs_closed_output`.
 
     The function changes only the top level of the schema. `map_schema` calls the function for each nested schema.
     """
@@ -54,8 +55,6 @@ def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     if "oneOf" in result:
         result["anyOf"] = result.pop("oneOf")
     if result.get("type") == "object":
-        if isinstance(result.get("additionalProperties"), dict):
-            refused["additionalProperties"] = result["additionalProperties"]
         result["additionalProperties"] = False
     note = ", ".join(f"{key}: {to_json(item).decode()}" for key, item in refused.items() if key != "$schema")
     if note:

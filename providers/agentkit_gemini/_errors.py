@@ -67,13 +67,14 @@ def parse_sdk_error(error: BaseException) -> Failure | None:
 def _parse_api_error(error: Any) -> Failure:
     details = as_object(error.details)
     inner = as_object(details.get("error")) or details
-    failure = parse_failure(details) or parse_failure({"error": inner}) or Failure("")
+    status = error.code if isinstance(error.code, int) else None
+    failure = parse_failure(details, status) or parse_failure({"error": inner}) or Failure("")
     headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
     # The status INVALID_ARGUMENT is not specific to errors about the API key, so `reason` is checked too.
     has_key_error = any(item.get("reason") == "API_KEY_INVALID" for item in _details(inner))
     return Failure(
         failure.message or error.message or str(error),
-        error.code if isinstance(error.code, int) else None,
+        status,
         "API_KEY_INVALID" if has_key_error else error.status,
         find_request_id(headers),
         parse_retry_after(headers) if (delay := parse_retry_delay(inner)) is None else delay,

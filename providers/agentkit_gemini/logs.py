@@ -72,7 +72,7 @@ def load_native(log: object) -> list[Msg]:
 
     The system instruction becomes the first message. Function responses become separate messages with the names
     and ids of their calls. Unreadable parts become InvalidBlocks. Files of the Files API become OpaqueBlocks, and
-    so do calls and results of tools that Google runs. Documented placeholder signatures are omitted.
+    so do calls and results of tools that Google runs. Placeholder signatures that Google documents are omitted.
 
     Raises:
         MessageError: The value is not a conversation in Gemini's format.

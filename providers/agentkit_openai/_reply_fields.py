@@ -18,7 +18,7 @@ FINISH_REASONS = {
     # The server does not have enough resources to continue (api-docs.deepseek.com/api/create-chat-completion).
     "insufficient_system_resource": FinishReason.ERROR,
     "aborted": FinishReason.INTERRUPTED,
-    "model_length": FinishReason.LENGTH,  # mistralai SDK 3.7: the context is full
+    "model_length": FinishReason.LENGTH,  # mistralai SDK 3.7: the context window is full
     # Source: vLLM, FINISH_REASON_STRINGS.
     "abort": FinishReason.INTERRUPTED,
     "error": FinishReason.ERROR,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentkit.legalize.strict_schemas import close_for_strict
+from agentkit.legalize.strict_schemas import close_for_strict, find_open_object
 from agentkit.provider_kit import StrictRules
 
 KEYWORDS = ("type", "properties", "required", "additionalProperties", "items", "anyOf", "allOf", "prefixItems")
@@ -205,3 +205,28 @@ def test_a_reference_inside_the_part_that_it_points_to_is_recursive(reference: s
     }
     assert close(schema) == schema
     assert (close(schema, can_recurse=False) is None) == is_recursive
+
+
+FREE: dict[str, Any] = {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [
+        (FREE, "schema root"),
+        ({**FREE, "properties": {}}, "schema root"),
+        ({**FREE, "additionalProperties": TEXT}, "schema root"),
+        ({**create_object(a=TEXT), "additionalProperties": True}, "schema root"),
+        (create_object(a=TEXT, b=FREE), "schema at b"),
+        (create_object(a={"type": "array", "items": FREE}), "schema at a.items"),
+        (create_object(a={"anyOf": [TEXT, FREE]}), "schema at a.anyOf[1]"),
+        (create_object(a={"oneOf": [TEXT, {"type": ["object", "null"]}]}), "schema at a.oneOf[1]"),
+        ({**create_object(a={"$ref": "#/$defs/Any"}), "$defs": {"Any": FREE}}, "schema at Any"),
+        ({**FREE, "additionalProperties": False}, ""),
+        ({**FREE, "properties": {"a": TEXT}}, ""),
+        ({**FREE, "anyOf": [create_object(a=TEXT)]}, ""),
+        (create_object(a=True, b=TEXT), ""),
+    ],
+)
+def test_an_open_object_is_found_by_its_place(schema: dict[str, Any], name: str) -> None:
+    assert find_open_object(schema) == name

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from agentkit.prompts import Adapter, ChatAdapter, FieldDelta, FieldEnd, JSONAdapter, XMLAdapter
-from agentkit.prompts.adapter import find_tools
+from agentkit.prompts.native_outputs import find_tools
 from agentkit.tools.json_schema import OutputSchema
 from agentkit_openai import OpenAIChatFormatter
 from tests.parity.cases import CASES, TOOL_ROWS, Case

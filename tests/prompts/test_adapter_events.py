@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentkit import OptionError, ParseError
+from agentkit import Msg, OptionError, ParseError
 from agentkit.prompts import (
     Adapter,
     AdapterEvent,
@@ -55,6 +55,66 @@ def test_each_step_has_a_start_and_an_end_with_one_id(kind: type[Adapter]) -> No
     assert {event.error for event in events} == {None}
 
 
+class Silent(ChatAdapter):
+    """Adapter whose methods do not call the methods of the base class."""
+
+    def format(self, *args: Any, **options: Any) -> list[Msg]:
+        return [Msg("user", "What is 1 + 2?", "user")]
+
+    def parse(self, signature: Any, reply: Msg | str) -> dict[str, Any]:
+        return {"answer": 3}
+
+
+class Extended(JSONAdapter):
+    """Adapter whose methods call the methods of the base class."""
+
+    def format(self, *args: Any, **options: Any) -> list[Msg]:
+        return super().format(*args, **options)
+
+    def parse(self, signature: Any, reply: Msg | str) -> dict[str, Any]:
+        return super().parse(signature, reply)
+
+
+class _Mixin:
+    def parse(self, signature: Any, reply: Msg | str) -> dict[str, Any]:
+        inherited: Any = super()
+        outputs: dict[str, Any] = inherited.parse(signature, reply)
+        return outputs
+
+
+class Mixed(_Mixin, Silent):
+    """Adapter with a method from a class that is not an adapter."""
+
+
+class Inherited(Extended):
+    """Adapter without methods of its own."""
+
+
+@pytest.mark.parametrize("kind", [Silent, Extended, Mixed, Inherited])
+async def test_a_step_of_a_subclass_has_one_start_and_one_end(kind: type[ChatAdapter]) -> None:
+    events: list[AdapterEvent] = []
+    adapter = kind(observe=events.append)
+    adapter.format(QA, {"question": "1 + 2?"}, history=iter([]))
+    assert adapter.parse(QA, '{"answer": 3}') == {"answer": 3}
+    names = [(event.step, event.phase) for event in events]
+    assert names == [("format", "start"), ("format", "end"), ("parse", "start"), ("parse", "end")]
+    assert len({event.call_id for event in events}) == 2
+    assert events[1].inputs == {"signature": QA, "inputs": {"question": "1 + 2?"}, "history": []}
+    events.clear()
+    model = ScriptedModel(['{"answer": 3}'])
+    assert (await ask(model, QA(question="1 + 2?"), adapter=adapter)).value.answer == 3
+    assert [(event.step, event.phase) for event in events] == names
+
+
+def test_a_static_method_stays_unchanged() -> None:
+    class Constant(ChatAdapter):
+        @staticmethod
+        def parse(signature: Any, reply: Msg | str) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return {"answer": 3}
+
+    assert Constant(observe=print).parse(QA, "") == {"answer": 3}
+
+
 def test_an_error_is_in_the_last_event_and_is_raised() -> None:
     events: list[AdapterEvent] = []
     with pytest.raises(ParseError) as caught:
@@ -95,6 +155,20 @@ async def test_the_extraction_of_outputs_is_a_parse_step() -> None:
     assert [(event.step, event.phase, event.outputs) for event in events] == [
         ("parse", "start", None),
         ("parse", "end", {"answer": 3}),
+    ]
+
+
+async def test_an_overridden_extraction_has_one_start_and_one_end() -> None:
+    class Shouting(TwoStepAdapter):
+        async def extract(self, signature: Any, reply: Msg | str) -> dict[str, Any]:
+            return {**await super().extract(signature, reply), "is_loud": True}
+
+    events: list[AdapterEvent] = []
+    adapter = Shouting(ScriptedModel(["[[ ## answer ## ]]\n3"]), observe=events.append)
+    await adapter.extract(QA, "It is three.")
+    assert [(event.phase, event.outputs) for event in events] == [
+        ("start", None),
+        ("end", {"answer": 3, "is_loud": True}),
     ]
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from agentkit import (
     AudioBlock,
     ImageBlock,
+    MessageError,
     Msg,
     OptionError,
     ParseError,
@@ -431,6 +432,15 @@ def test_thinking_and_citations_of_the_reply_fill_outputs_that_the_text_lacks() 
     outputs = CHAT.parse(Cited, reply)
     assert (outputs["reasoning"], outputs["answer"]) == ("Clouds mean rain.", "Rain.")
     assert [(item.type, item.cited_text) for item in outputs["sources"]] == [("page", "It rains.")]
+
+
+@pytest.mark.parametrize("adapter", [CHAT, JSON])
+def test_a_reply_that_is_no_valid_text_is_refused(adapter: Adapter) -> None:
+    with pytest.raises(OptionError, match=r"^reply: expected Msg \| str, got int"):
+        adapter.parse(Report, 3)  # type: ignore[arg-type]
+    for text in ('{"title": "\ud800"}', "[[ ## title ## ]]\n\ud800", "\ud800"):
+        with pytest.raises(MessageError, match="lone surrogate"):
+            adapter.parse(Report, text)
 
 
 # -- request options --------------------------------------------------------------------------------------------

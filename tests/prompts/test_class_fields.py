@@ -92,3 +92,36 @@ def test_a_class_keeps_no_local_variables_after_its_types_are_resolved() -> None
     gc.collect()
     assert alive() is None
     assert list(task.fields) == ["text"]
+
+
+class Question(Signature):
+    """Answer the question."""
+
+    question: str = InputField()
+    answer: str = OutputField()
+
+
+class Sources(Signature):
+    """Cite the sources."""
+
+    style: str = InputField()
+    sources: list[str] = OutputField()
+
+
+def test_an_edited_signature_that_would_hide_fields_of_another_base_class_is_an_error() -> None:
+    with pytest.raises(OptionError, match="signature Question hides the fields style, sources"):
+
+        class Joined(Question.append("hint", InputField()), Sources):  # type: ignore[misc]
+            pass
+
+
+def test_an_edited_signature_after_another_base_class_adds_its_fields() -> None:
+    class Joined(Sources, Question.delete("question")):  # type: ignore[misc]
+        pass
+
+    class Child(Joined):
+        score: int = OutputField()
+
+    assert Joined.signature == "style -> answer, sources"
+    assert Child.signature == "style -> answer, sources, score"
+    assert Child.append("note", OutputField()).delete("style").signature == " -> answer, sources, score, note"

@@ -10,6 +10,7 @@ from agentkit import Msg, OptionError, TextBlock, ThinkingBlock
 from agentkit.prompts import (
     Adapter,
     ChatAdapter,
+    Citation,
     InputField,
     JSONAdapter,
     OutputField,
@@ -87,3 +88,83 @@ def test_the_option_is_a_boolean_of_the_outer_adapter() -> None:
         ChatAdapter(native_reasoning=1)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"modes\['short'\]\.native_reasoning"):
         PromptAdapter(modes={"short": PromptAdapter(native_reasoning=True)})
+
+
+# -- citations ------------------------------------------------------------------------------------------------
+
+
+class Report(Signature):
+    """Answer from the documents."""
+
+    question: str = InputField()
+    answer: str = OutputField()
+    sources: list[Citation] = OutputField()
+
+
+CITING: dict[str, tuple[Any, str]] = {
+    "chat": (ChatAdapter(native_citations=True), "[[ ## answer ## ]]\nIt rains."),
+    "json": (JSONAdapter(native_citations=True), '{"answer": "It rains."}'),
+    "xml": (XMLAdapter(native_citations=True), "<answer>It rains.</answer>"),
+    "prompt": (PromptAdapter(native_citations=True), '{"value": "It rains."}'),
+}
+
+
+def cite(text: str) -> Msg:
+    return Msg("F", [TextBlock(text, metadata={"citations": [{"cited_text": "Rain all day."}]})], "assistant")
+
+
+@pytest.mark.parametrize("name", CITING)
+def test_the_prompt_omits_citations_and_the_citations_of_the_reply_are_the_output(name: str) -> None:
+    adapter: Adapter = CITING[name][0]
+    text: str = CITING[name][1]
+    prompt = "".join(msg.text for msg in adapter.format(Report, {"question": "Weather?"}))
+    assert "sources" not in prompt
+    assert adapter.parse(Report, cite(text)) == {
+        "answer": "It rains.",
+        "sources": [Citation(cited_text="Rain all day.")],
+    }
+    assert adapter.parse(Report, Msg("F", text, "assistant")) == {"answer": "It rains.", "sources": []}
+    assert adapter.parse(Report, text) == {"answer": "It rains.", "sources": []}
+
+
+@pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
+def test_without_the_option_the_prompt_has_citations(kind: type[Adapter]) -> None:
+    assert "sources" in kind().format(Report, {"question": "Weather?"})[0].text
+
+
+def test_the_schema_omits_citations() -> None:
+    capabilities = OpenAIChatFormatter(model="gpt-6").capabilities()
+    options: Any = JSONAdapter(native_citations=True).request_options(Report, capabilities)
+    assert [*options["response_format"].schema["properties"]] == ["answer"]
+
+
+def test_reasoning_and_citations_can_be_native_together() -> None:
+    signature = Report.append("why", OutputField(), Reasoning)
+    adapter = ChatAdapter(native_reasoning=True, native_citations=True)
+    assert [*adapter.select_fields(signature).output_fields] == ["answer"]
+    assert [*ChatAdapter(native_citations=True).select_fields(signature).output_fields] == ["answer", "why"]
+    reply = cite("[[ ## answer ## ]]\nIt rains.")
+    assert [*adapter.parse(signature, reply)] == ["answer", "sources", "why"]
+
+
+async def test_calls_and_streams_return_the_citations() -> None:
+    adapter, text = CITING["chat"]
+    model = ScriptedModel([cite(text), cite(text)])
+    prediction = await ask(model, Report(question="Weather?"), adapter=adapter)
+    assert prediction.value.sources == [Citation(cited_text="Rain all day.")]
+    async with stream(model, Report(question="Weather?"), adapter=adapter) as events:
+        assert (await events.finish()).value == prediction.value
+
+
+async def test_a_two_step_adapter_does_not_extract_citations() -> None:
+    adapter = TwoStepAdapter(ScriptedModel(["[[ ## answer ## ]]\nIt rains."]), native_citations=True)
+    assert "sources" not in adapter.format(Report, {"question": "Weather?"})[0].text
+    outputs = await adapter.extract(Report, cite("It rains."))
+    assert outputs == {"answer": "It rains.", "sources": [Citation(cited_text="Rain all day.")]}
+
+
+def test_native_citations_are_a_boolean_of_the_outer_adapter() -> None:
+    with pytest.raises(OptionError, match="native_citations"):
+        ChatAdapter(native_citations=1)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"modes\['short'\]\.native_citations"):
+        PromptAdapter(modes={"short": PromptAdapter(native_citations=True)})

@@ -6,12 +6,12 @@ import json as json_module
 import sys
 from dataclasses import FrozenInstanceError, dataclass
 from importlib import import_module
-from typing import Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from agentkit import MessageError, MissingExtraError, Msg, OptionError, ParseError, Tool, ToolChoice
 from agentkit.messages.blocks import TextBlock, ToolUseBlock
@@ -258,6 +258,63 @@ def test_a_bad_tool_argument_is_a_parse_error_that_an_inner_or_error_does_not_re
         text.or_error().with_tools(search).parse(reply(block))
     assert caught.value.place == "tool_calls[0].input"
     assert isinstance(text.with_tools(search).or_error().parse(reply(block)), ParseError)
+
+
+class Stop(BaseModel):
+    name: str
+    minutes: int = Field(ge=0)
+
+
+def plan_trip(stops: list[Stop], *, is_return: bool = False) -> str:
+    """Plans a trip."""
+    return str((stops, is_return))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place", "reason"),
+    [
+        ({"stops": 3}, ".stops", "Input should be a valid list (got int 3)"),
+        (
+            {"stops": [{"name": "Oslo", "minutes": -1}]},
+            ".stops[0].minutes",
+            "Input should be greater than or equal to 0 (got int -1)",
+        ),
+        ({"stops": [], "is_return": "perhaps"}, ".is_return", "Input should be a valid boolean"),
+        ({"stops": [], "is_retrun": True}, ".is_retrun", "Unexpected keyword argument"),
+    ],
+)
+def test_the_type_of_each_tool_argument_is_checked(arguments: dict[str, Any], place: str, reason: str) -> None:
+    block = call("plan_trip", **arguments)
+    with pytest.raises(ParseError) as caught:
+        text.with_tools(search, plan_trip).parse(reply(call("search", "c0", query="x"), block))
+    assert caught.value.place == f"tool_calls[1].input{place}"
+    assert caught.value.description.startswith(f"invalid argument of the tool plan_trip: {reason}")
+    assert (caught.value.failure, caught.value.text) == ("wrong_value", block.arguments)
+
+
+def test_tool_arguments_that_the_tool_converts_stay_as_the_model_wrote_them() -> None:
+    block = call("plan_trip", stops=[{"name": "Oslo", "minutes": "5"}], is_return="yes")
+    assert text.with_tools(plan_trip).parse(reply(block)) == ToolRequests((block,))
+
+
+def test_tool_arguments_of_a_tool_without_a_function_are_not_checked_by_type() -> None:
+    tool = Tool("search", parameters={"type": "object", "properties": {"query": {"type": "string"}}})
+    block = call("search", query=3)
+    assert text.with_tools(tool).parse(reply(block)) == ToolRequests((block,))
+
+
+def refuse(value: object) -> object:
+    raise TypeError("a broken validator")
+
+
+def look(place: Annotated[str, BeforeValidator(refuse)]) -> str:
+    """Looks at a place."""
+    return place
+
+
+def test_an_error_in_the_function_of_a_tool_is_left_to_the_tool_result() -> None:
+    block = call("look", place="Oslo")
+    assert text.with_tools(look).parse(reply(block)) == ToolRequests((block,))
 
 
 def test_a_forced_tool_becomes_one_of_the_required_tools() -> None:

@@ -18,7 +18,7 @@ from tests.profiles import examples
 def read(events: list[Any], viewer: str | None = None) -> list[str]:
     """Returns the text after each event."""
     text = StreamedText(viewer)
-    return [*map(text.read, events)]
+    return [*map(text.add_event, events)]
 
 
 S: Final = TextStart

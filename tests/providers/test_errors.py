@@ -134,6 +134,18 @@ async def test_a_web_page_as_reply_is_a_model_error(provider: str) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
+async def test_the_detail_of_a_gateway_is_the_text_of_the_error(provider: str, stream: bool) -> None:
+    body = b'{"detail": [{"loc": ["body", "model"], "msg": "There is no such model."}]}'
+    with RawServer(write_answer(422, body, "content-type: application/json")) as server:
+        async with make_raw_model(provider, server) as model:
+            with pytest.raises(BadRequestError) as caught:
+                await (read_stream(model, HELLO) if stream else model.generate(HELLO))
+    assert caught.value.status == 422
+    assert caught.value.provider_message == "model: There is no such model."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", PROVIDERS)
 async def test_an_error_body_that_is_not_utf_8_is_read(provider: str, stream: bool) -> None:
     body = '{"error": {"message": "Trop tôt, le café est fermé.", "code": 503}}'.encode("latin-1")
     with RawServer(write_answer(503, body, "content-type: application/json")) as server:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from agentkit import ModelError, Msg, OptionError, ParseError, TextBlock, Tool
+from agentkit.provider_kit import OutputSchema
 from agentkit.testing import LoopbackServer, ScriptedModel
 from tests.providers import PROVIDERS, chat, problems, system, user
 from tests.providers.calling import HELLO, create_model
@@ -71,6 +72,35 @@ def test_a_system_prompt_that_mentions_json_gets_no_second_instruction(provider:
 def test_each_schema_obeys_the_rules_of_the_api(provider: str, output: Any) -> None:
     request = chat(provider).lower([user("Hi")], response_format=output).request
     assert problems(provider, request) == []
+
+
+FREE: Final[dict[str, Any]] = {"type": "object"}
+OPEN_SCHEMAS: Final = [
+    (FREE, "schema root"),
+    ({**FREE, "properties": {"a": FREE}, "required": ["a"]}, "schema at a"),
+    ({**FREE, "additionalProperties": {"type": "integer"}}, "schema root"),
+]
+
+
+@pytest.mark.parametrize("strict", [None, True])
+@pytest.mark.parametrize(("schema", "name"), OPEN_SCHEMAS)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_object_with_any_properties_is_never_closed(
+    provider: str, schema: dict[str, Any], name: str, strict: bool | None
+) -> None:
+    output = OutputSchema(schema, strict=strict)
+    plan = chat(provider).lower([user("Hi")], response_format=output)
+    assert "'additionalProperties': False" not in str(plan.request)
+    assert problems(provider, plan.request) == []
+    if provider == "anthropic":
+        (synthesis,) = plan.ledger.syntheses
+        expected = f"the API cannot enforce a JSON schema if the {name} allows additional properties"
+        assert synthesis.reason == f"{expected}, so a text asks the model to follow the schema"
+        assert "output_config" not in plan.request
+    elif strict and provider in ("openai", "openai-responses"):
+        (synthesis,) = plan.ledger.syntheses
+        expected = f"response_format sent without strict mode, because the {name} allows additional properties"
+        assert synthesis.reason == expected
 
 
 @pytest.mark.anyio

@@ -48,7 +48,7 @@ class OutputItems:
         self._open: dict[ItemKey, dict[str, Any]] = {}  # items that events announced and that are not complete
         self._ids: dict[ItemKey, str] = {}
         self._phases: dict[ItemKey, str] = {}
-        self._texts: dict[ItemKey, list[BlockKey]] = {}  # keys of the text blocks of each message
+        self._texts: dict[ItemKey, list[BlockKey]] = {}  # the text blocks of each message item
         self._refusals: set[BlockKey] = set()
         self._citations: dict[BlockKey, list[Any]] = {}
         self._calls: dict[str, tuple[BlockKey, dict[str, Any]]] = {}  # tool calls by call id

@@ -15,20 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from agentkit.argument_checks import check_int
 from agentkit.errors import NoAnswerError, ParseError
 from agentkit.messages.message import Msg
-from agentkit.models.chat_model import ChatModel
 from agentkit.prompts.adapter import Adapter, HistoryItem
 from agentkit.prompts.examples import Example
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.prediction import Attempt, Prediction
 from agentkit.prompts.prompt_call import PromptCall
 from agentkit.prompts.signature import Signature
-from agentkit.tools.concurrent_calls import run_tool_calls
 from agentkit.tools.tool import ToolLike, as_tools
+
+if TYPE_CHECKING:
+    from agentkit.models.chat_model import ChatModel
 
 __all__ = ["ask"]
 
@@ -91,11 +92,11 @@ async def ask(
     check_int("retries", retries, 0)
     options = {"max_tokens": max_tokens, "parameters": parameters or None}
     call = PromptCall.create(model, request, adapter, mode, examples, history, tools, **options)
-    return cast("Prediction[T]", await _Asking(call, run_tools).run(retries))
+    return cast("Prediction[T]", await _AskRun(call, run_tools).run(retries))
 
 
 @dataclass
-class _Asking:
+class _AskRun:
     """State of one call of `ask`."""
 
     call: PromptCall
@@ -141,6 +142,8 @@ class _Asking:
         while (
             reply.tool_uses and self.rounds and without_function.isdisjoint(call.name for call in reply.tool_uses)
         ):
+            from agentkit.tools.concurrent_calls import run_tool_calls
+
             self.rounds -= 1
             results = await run_tool_calls(reply.tool_uses, tools)
             msgs = [*msgs, reply, Msg("tools", results, "user")]

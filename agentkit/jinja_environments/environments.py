@@ -1,0 +1,81 @@
+"""`prompt_environment` and `model_environment`: the environments for prompts and for chat templates of models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from agentkit.jinja_environments.filters import write_json, write_yaml
+from agentkit.jinja_environments.functions import check_printable, dump_json, format_local_time, raise_error
+from agentkit.jinja_environments.limits import limit_sizes
+from agentkit.jinja_environments.sandbox import get_generation_block, get_prompt_class, get_sandbox_class
+from agentkit.jinja_environments.yaml_texts import import_yaml
+
+if TYPE_CHECKING:
+    from jinja2 import BaseLoader
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+__all__ = ["model_environment", "prompt_environment"]
+
+
+def prompt_environment(loader: BaseLoader | None = None) -> ImmutableSandboxedEnvironment:
+    """Returns the environment for templates of prompts.
+
+    The line break after a statement `{% … %}`, the spaces before a statement, and the last line break of a
+    template are removed. An undefined name is an error. Only texts, numbers, None, lists and dicts can be printed.
+    If a dict `query` has the key `items`, `query.items` is the value of this key and not the method of the dict.
+
+    The filters `yaml` and `json` convert a value to text. Both have the options `exclude_defaults`, `exclude_none`
+    and `exclude_fields`. The filter `json` also has the option `indent`. The function `fail(message)` ends the
+    rendering with an error. There are no random functions, so equal variables give equal texts.
+
+    Args:
+        loader: Loader of the templates that can be included. None if no template can be included.
+
+    Raises:
+        MissingExtraError: A package of the extra `prompts` is not installed.
+    """
+    import_yaml()
+    environment_class = get_prompt_class()
+    from jinja2 import StrictUndefined
+
+    environment = environment_class(
+        loader=loader,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        undefined=StrictUndefined,
+        finalize=check_printable,
+    )
+    limit_sizes(environment)
+    environment.filters.update(yaml=write_yaml, json=write_json)
+    cast("dict[str, Any]", environment.globals)["fail"] = raise_error
+    del environment.globals["lipsum"], environment.filters["random"]
+    return environment
+
+
+def model_environment(strftime_now: Callable[[str], str] | None = None) -> ImmutableSandboxedEnvironment:
+    """Returns the environment for chat templates of models.
+
+    The environment has the options, filters and functions of `transformers.utils.chat_template_utils`: the
+    statements `break` and `continue`, the block `generation`, the filter `tojson` without HTML escapes, and the
+    functions `raise_exception` and `strftime_now`. An undefined name prints nothing.
+
+    Args:
+        strftime_now: Function that formats the current time with a format of `strftime`. None means local time.
+
+    Raises:
+        MissingExtraError: The package jinja2 is not installed.
+    """
+    environment_class = get_sandbox_class("tokens", "Rendering a chat template")
+    environment = environment_class(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        extensions=["jinja2.ext.loopcontrols", get_generation_block()],
+    )
+    limit_sizes(environment)
+    environment.filters["tojson"] = dump_json
+    functions = cast("dict[str, Any]", environment.globals)
+    functions.update(raise_exception=raise_error, strftime_now=strftime_now or format_local_time)
+    return environment

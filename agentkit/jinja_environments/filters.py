@@ -1,0 +1,88 @@
+"""Filters `yaml` and `json` of prompts, and `TemplateRecord`, whose fields these filters can exclude."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from agentkit.jinja_environments.functions import check_printable, raise_error
+from agentkit.jinja_environments.limits import check_widths
+from agentkit.jinja_environments.yaml_texts import dump_yaml
+
+__all__ = ["TemplateRecord", "write_json", "write_yaml"]
+
+
+class TemplateRecord(dict[str, Any]):
+    """Dict of the fields of a model or dataclass. The object also stores which fields have their default value.
+
+    The filters `yaml` and `json` omit the fields with their default value if `exclude_defaults` is True.
+    """
+
+    __slots__ = ("_defaults",)
+
+    def __init__(self, fields: Mapping[str, Any], defaults: Iterable[str] = ()) -> None:
+        super().__init__(fields)
+        self._defaults = frozenset(defaults)
+
+    @staticmethod
+    def get_defaults(fields: Mapping[str, Any]) -> frozenset[str]:
+        """Returns the names of the fields whose value is the default. Returns no names for a plain dict."""
+        return fields._defaults if isinstance(fields, TemplateRecord) else frozenset()
+
+
+def write_yaml(
+    value: object,
+    exclude_defaults: bool = False,
+    exclude_none: bool = False,
+    exclude_fields: str | Sequence[str] = (),
+) -> str:
+    """Returns a value as YAML text, without the fields to exclude. This is the filter `yaml`."""
+    return dump_yaml(_select_fields(_exclude_fields(value, exclude_fields), exclude_defaults, exclude_none))
+
+
+def write_json(
+    value: object,
+    exclude_defaults: bool = False,
+    exclude_none: bool = False,
+    exclude_fields: str | Sequence[str] = (),
+    indent: int | None = None,
+) -> str:
+    """Returns a value as JSON text, without the fields to exclude. This is the filter `json`."""
+    check_widths([indent])
+    selected = _select_fields(_exclude_fields(value, exclude_fields), exclude_defaults, exclude_none)
+    return json.dumps(selected, ensure_ascii=False, indent=indent)
+
+
+def _exclude_fields(value: object, names: str | Sequence[str]) -> object:
+    """Returns a value without some of its fields. The fields must exist, so that a misspelled name is an error."""
+    excluded = [names] if isinstance(names, str) else list(names)
+    if not excluded:
+        return value
+    if not isinstance(value, dict):
+        raise_error(f"exclude_fields: a value of type {type(value).__name__} has no fields")
+    fields = cast("dict[str, Any]", value)
+    unknown = [name for name in excluded if name not in fields]
+    if unknown:
+        raise_error(f"exclude_fields: there is no field {unknown[0]!r}")
+    remaining = {name: item for name, item in fields.items() if name not in excluded}
+    return TemplateRecord(remaining, TemplateRecord.get_defaults(fields))
+
+
+def _select_fields(value: object, exclude_defaults: bool, exclude_none: bool) -> Any:
+    """Returns a copy of a value with only dicts, lists and scalars, and without the fields to exclude."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        excluded = TemplateRecord.get_defaults(fields) if exclude_defaults else ()
+        return {
+            name: _select_fields(item, exclude_defaults, exclude_none)
+            for name, item in fields.items()
+            if name not in excluded and not (exclude_none and item is None)
+        }
+    if isinstance(value, list | tuple | Iterator):
+        items = cast("Iterable[object]", value)
+        return [_select_fields(item, exclude_defaults, exclude_none) for item in items]
+    check_printable(value)
+    return str(value)  # the value is undefined here, so `str` raises the error of jinja
