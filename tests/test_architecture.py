@@ -336,7 +336,7 @@ PROVIDER_NAMES: Final = {
     "prompts/adapter.py": "the format of training data",
     "testing/scripted.py": "default provider of a ScriptedModel",
     "tokens/model_encodings.py": "patterns of model names",
-    "tokens/image_tokens.py": "patterns of model names",
+    "tokens/media_tokens.py": "patterns of model names",
 }
 """Modules and packages of the core that name a provider, each with the reason."""
 

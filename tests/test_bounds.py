@@ -200,7 +200,7 @@ UNBOUNDED: Final = {
     "agentkit.jinja_environments.sandbox.get_generation_block",
     "agentkit.jinja_environments.sandbox.get_prompt_class",
     "agentkit.jinja_environments.sandbox.get_sandbox_class",
-    "agentkit.prompts.signature_text.standard_types",
+    "agentkit.prompts.signature_parsing.standard_types",
     "agentkit.media.safe_http._load_client",
     "agentkit.media.safe_http.tls_context",
     "agentkit.models.registry.load_provider",  # one entry for each installed provider; errors are not cached

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from agentkit.errors import InputError, OptionError
 from agentkit.history.frame_escaping import unescape_name, unescape_text
-from agentkit.history.frame_texts import FrameTexts
+from agentkit.history.frame_texts import FrameTexts, closing_text
 from agentkit.ledger.plan import Plan
 from agentkit.messages.blocks import TextBlock
 from agentkit.messages.message import Msg
@@ -68,7 +68,7 @@ def _read_plan(plan: Plan) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     for index, texts in enumerate(written.frames):
         frame = _join(texts).removeprefix("" if index else written.opening)
-        body = frame.removeprefix(f"<{written.tag}>\n").removesuffix(f"\n</{written.tag}>")
+        body = frame.removeprefix(f"<{written.tag}>\n").removesuffix(closing_text(written.tag))
         pairs.extend(_parse_body(body, written.tag, written.timestamps))
     return pairs
 
@@ -105,7 +105,7 @@ def _list_strings(request: object) -> Iterator[str]:
 def _find_bodies(text: str, tag: str) -> Iterator[str]:
     """Yields the text between the opening and the closing tag of each history frame."""
     for part in text.split(f"<{tag}>\n")[1:]:
-        body, closing, _ = part.partition(f"\n</{tag}>")
+        body, closing, _ = part.partition(closing_text(tag))
         if closing:
             yield body
 

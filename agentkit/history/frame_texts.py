@@ -8,7 +8,7 @@ from functools import partial
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.messages.blocks import TextBlock
 
-__all__ = ["FrameTexts", "opening_text"]
+__all__ = ["FrameTexts", "closing_text", "opening_text"]
 
 _PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
 
@@ -23,6 +23,11 @@ def opening_text(tag: str, preamble: str | None, viewer: str | None) -> str:
         return text
     lead = "" if not text or text.endswith("\n") else "\n"
     return f"{text}{lead}You are {viewer}.\n"
+
+
+def closing_text(tag: str) -> str:
+    """Returns the text that closes a history frame: a line break and the closing tag."""
+    return f"\n</{tag}>"
 
 
 _FRAME_ORIGINS = frozenset({"frame", "line", "speaker"})

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agentkit.capabilities.capabilities import Capabilities
+from agentkit.history.frame_texts import closing_text
 from agentkit.history.framed_lines import FramedBlocks, Piece, frame_blocks, is_reply_part, is_tool_block
 from agentkit.ledger.entries import FRAME_LINE, Disposition, Note
 from agentkit.ledger.ledger import Ledger
@@ -245,7 +246,7 @@ class Framing:
         if not self.pieces:
             return
         tag = self.policy.tag
-        pieces = [f"{self.opening or ''}<{tag}>", *self.pieces, f"\n</{tag}>"]
+        pieces = [f"{self.opening or ''}<{tag}>", *self.pieces, closing_text(tag)]
         origins: tuple[Provenance, ...] = ("frame", *self.origins, "frame")
         if self.keeps_parts_apart:
             blocks = tuple([build_trusted_text(piece) if isinstance(piece, str) else piece for piece in pieces])

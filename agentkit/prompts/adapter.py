@@ -24,6 +24,7 @@ from agentkit.messages.parsed_reply import EARLY_ENDS, explain_error
 from agentkit.prompts.adapter_events import ObservedSteps, Observer
 from agentkit.prompts.bound_request import get_inputs
 from agentkit.prompts.cached_texts import as_cache_key, create_system_message, create_text
+from agentkit.prompts.example_messages import format_example, format_history_rows, format_turn
 from agentkit.prompts.examples import Completeness, Example
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_content import Segment, join_segments
@@ -31,7 +32,6 @@ from agentkit.prompts.field_types import History, Reasoning
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.native_outputs import omit_native_fields, read_native_outputs
 from agentkit.prompts.signature import Signature, SignatureMeta
-from agentkit.prompts.turn_messages import format_example, format_history_rows, format_turn
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike, as_tools
 

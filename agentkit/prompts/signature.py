@@ -18,7 +18,7 @@ from agentkit.errors import OptionError
 from agentkit.prompts import bound_request
 from agentkit.prompts.class_fields import ClassFields, UndefinedTypeError
 from agentkit.prompts.fields import FieldDeclaration, InputField, OutputField, SignatureField
-from agentkit.prompts.signature_text import read_signature_text
+from agentkit.prompts.signature_parsing import read_signature_text
 from agentkit.reprs import shorten, shorten_repr
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ Read `counters` first, which has the base classes. Then read the modules with th
 - `remote` counts with an endpoint of a provider.
 - `usage_anchored` adds an estimate to the usage that a provider reported.
 
-`request_parts` splits a request, `estimate` estimates the tokens of a text, and `image_tokens` has the token
+`request_parts` splits a request, `estimate` estimates the tokens of a text, and `media_tokens` has the token
 prices of media.
 """
 

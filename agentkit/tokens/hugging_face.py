@@ -22,7 +22,7 @@ from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import LocalTokenCounter, TokenCount, find_layout
 from agentkit.tokens.estimate import TextCounts
-from agentkit.tokens.image_tokens import MediaPrices
+from agentkit.tokens.media_tokens import MediaPrices
 from agentkit.tokens.request_parts import RequestParts, compact_json
 from agentkit.tokens.text_counters import CharacterTokenCounter
 

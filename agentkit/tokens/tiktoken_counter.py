@@ -24,7 +24,7 @@ from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import TokenCount, find_layout, weight_key
 from agentkit.tokens.encodings import Count, find_encoding_package, load_encoding
 from agentkit.tokens.estimate import TextCounts
-from agentkit.tokens.image_tokens import MediaPrices
+from agentkit.tokens.media_tokens import MediaPrices
 from agentkit.tokens.model_encodings import BASE, ENCODINGS, find_encoding
 from agentkit.tokens.request_parts import MediaPart, RequestParts, compact_json
 from agentkit.tokens.text_counters import Overheads, TextTokenCounter

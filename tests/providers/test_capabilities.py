@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentkit import MultiAgentHistory, load_provider
 from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.provider_kit import Capabilities
-from agentkit.tokens.image_tokens import find_image_rule
+from agentkit.tokens.media_tokens import find_image_rule
 from agentkit.tokens.model_encodings import find_encoding
 from tests.profiles import examples
 

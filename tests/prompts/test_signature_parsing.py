@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from agentkit import AgentkitError, ImageBlock, OptionError, Tool, ToolUseBlock
 from agentkit.prompts.field_types import Code, History, Reasoning
-from agentkit.prompts.signature_text import read_signature_text
+from agentkit.prompts.signature_parsing import read_signature_text
 from tests.profiles import examples
 
 

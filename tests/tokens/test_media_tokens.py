@@ -13,7 +13,7 @@ from PIL import Image
 
 from agentkit.messages.sniffing import sniff_image_size
 from agentkit.provider_kit import MediaPart
-from agentkit.tokens.image_tokens import MediaPrices, find_image_rule
+from agentkit.tokens.media_tokens import MediaPrices, find_image_rule
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_image_size_is_read_without_pillow(monkeypatch: pytest.MonkeyPatch) 
 def test_the_size_of_an_image_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     prices, media = MediaPrices("gpt-4o"), MediaPart("image", encode_image("PNG"))
     assert prices.price(media) == IMAGE_PRICE
-    monkeypatch.setattr("agentkit.tokens.image_tokens.sniff_image_size", None)
+    monkeypatch.setattr("agentkit.tokens.media_tokens.sniff_image_size", None)
     assert prices.price(media) == IMAGE_PRICE
 
 
