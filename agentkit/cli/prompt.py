@@ -7,22 +7,14 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
+import agentkit.prompts as prompts  # imports its names on first use
 from agentkit.cli.files import parse_input
 from agentkit.cli.lines import run_conversion
 from agentkit.errors import MessageError
 from agentkit.messages.serialization import dump_messages
 from agentkit.models.registry import load_provider
-from agentkit.prompts import Adapter, ChatAdapter, Example, JSONAdapter, PromptAdapter, Signature, XMLAdapter
-from agentkit.prompts.value_types import as_json_value
 
 __all__ = ["prompt_command"]
-
-_ADAPTERS: dict[str, type[Adapter]] = {
-    "chat": ChatAdapter,
-    "json": JSONAdapter,
-    "prompt": PromptAdapter,
-    "xml": XMLAdapter,
-}
 
 
 def prompt_command(
@@ -51,11 +43,13 @@ def prompt_command(
     ] = False,
 ) -> None:
     """Write the messages of a typed prompt, the request for a provider, or the values of a reply."""
-    chosen = _ADAPTERS[adapter]()
+    chosen = _create_adapter(adapter)
 
     async def convert(text: bytes) -> Any:
+        from agentkit.prompts.value_types import as_json_value
+
         task = _read_task(text)
-        signature: Any = Signature(task["signature"], task.get("instructions") or "")
+        signature: Any = prompts.Signature(task["signature"], task.get("instructions") or "")
         reply = task.get("reply") if parse is None else parse
         if reply is not None:
             return {name: as_json_value(value) for name, value in chosen.parse(signature, reply).items()}
@@ -68,6 +62,18 @@ def prompt_command(
         return (await formatter.plan(msgs, **options)).request
 
     raise typer.Exit(run_conversion(file, convert, lines=lines))
+
+
+def _create_adapter(name: str) -> prompts.Adapter:
+    match name:
+        case "json":
+            return prompts.JSONAdapter()
+        case "xml":
+            return prompts.XMLAdapter()
+        case "prompt":
+            return prompts.PromptAdapter()
+        case _:
+            return prompts.ChatAdapter()
 
 
 _FIELDS: dict[str, tuple[type, str]] = {
@@ -101,17 +107,17 @@ def _read_task(text: bytes) -> dict[str, Any]:
     return task
 
 
-def _read_examples(task: dict[str, Any]) -> list[Example]:
+def _read_examples(task: dict[str, Any]) -> list[prompts.Example]:
     """Returns the examples of a prompt.
 
     Raises:
         MessageError: An example is not an object with exactly the keys `inputs` and `outputs`.
     """
-    examples: list[Example] = []
+    examples: list[prompts.Example] = []
     for index, entry in enumerate(task.get("examples") or []):
         fields = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
         if fields.keys() != {"inputs", "outputs"} or not all(isinstance(item, dict) for item in fields.values()):
             reason = "expected an object with the objects `inputs` and `outputs`"
             raise MessageError(f"examples[{index}]", reason, "Pass exactly these two keys.")
-        examples.append(Example(fields["inputs"], fields["outputs"]))
+        examples.append(prompts.Example(fields["inputs"], fields["outputs"]))
     return examples
