@@ -54,6 +54,9 @@ class Capabilities:
             tools, `output` is then treated as "prompt".
         needs_closed_output: True if each object in an output schema must forbid additional properties. If a schema
             has an object that allows additional properties, `output` is then treated as "prompt".
+        output_recursion: Where an output schema may refer to itself: "any" (everywhere), "optional" (only in
+            properties that are not required), or "none". For other recursive schemas, `output` is treated as
+            "prompt".
         cache_breakpoints: True if content parts can have a marker for the prompt cache.
         layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
@@ -70,6 +73,7 @@ class Capabilities:
     json_object: Literal["native", "stated", "prompt"] = "prompt"
     can_combine_output: bool = True
     needs_closed_output: bool = False
+    output_recursion: Literal["any", "optional", "none"] = "any"
     cache_breakpoints: bool = False
     layout: WireLayout = field(default_factory=WireLayout)
     turns: TurnCapabilities = field(default_factory=TurnCapabilities)

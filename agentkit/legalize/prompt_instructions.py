@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.provenance import TracedConversation, TracedMessage
 from agentkit.legalize.conversation import LegalConversation, StageContext
-from agentkit.legalize.strict_schemas import find_open_object
+from agentkit.legalize.strict_schemas import explain_refusal
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.messages.system_prompt import prompt_length
 from agentkit.repair.normal_form import find_normal_form
@@ -113,10 +113,10 @@ def _explain(output: OutputSchema, target: Capabilities) -> str:
     """Returns the reason why the API does not enforce an output schema."""
     if not target.can_combine_output:
         return "the API cannot enforce a JSON schema together with tools"
-    open_object = find_open_object(output.schema) if target.needs_closed_output else ""
-    if open_object:
-        return f"the API cannot enforce a JSON schema if the {open_object} allows additional properties"
-    return "the API cannot enforce a JSON schema"
+    refusal = explain_refusal(output.schema, target)
+    return (
+        f"the API cannot enforce a JSON schema if {refusal}" if refusal else "the API cannot enforce a JSON schema"
+    )
 
 
 def _mentions_json(prompt: Sequence[Msg]) -> bool:

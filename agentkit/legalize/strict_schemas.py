@@ -1,15 +1,16 @@
-"""Strict mode: changes a JSON schema so that an API accepts the schema together with `strict: true`."""
+"""Rules of APIs for enforced JSON schemas: changes a schema for strict mode, and finds refused output schemas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.groups import StrictRules
-from agentkit.tools.json_schema import find_definition, has_type
+from agentkit.tools.json_schema import find_definition, has_type, map_schema
 
-__all__ = ["close_for_strict", "find_open_object"]
+__all__ = ["close_for_strict", "explain_refusal", "find_open_object"]
 
 
 class _NotStrictError(Exception):
@@ -42,34 +43,67 @@ def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dic
 def find_open_object(schema: Mapping[str, Any]) -> str:
     """Returns the name of the first object schema that allows additional properties, such as `schema at items`.
 
-    Closing such an object would change which values are valid. An object schema without `additionalProperties`
-    counts only if it defines no properties, because the closed object could only be `{}`. Returns an empty string
-    if there is no such object.
+    Closing such an object would forbid properties that the schema describes. An object schema without
+    `additionalProperties` counts in these cases:
+
+    - It has no `properties`. The closed object could only be `{}`.
+    - It is combined with other schemas (`allOf`, `anyOf`, `oneOf`, `$ref`). `"additionalProperties": false` would
+      forbid the properties of these schemas.
+
+    An object schema with `patternProperties` always counts. Returns an empty string if there is no such object.
     """
-    pending: list[tuple[str, object]] = [("", schema)]
+    pending: list[tuple[str, object, bool]] = [("", schema, False)]
     while pending:
-        place, part = pending.pop()
+        place, part, is_combined = pending.pop()
         if not isinstance(part, Mapping):
             continue
         keywords = cast("Mapping[str, Any]", part)
-        if has_type(keywords, "object") or "properties" in keywords:
-            is_defined = any(keywords.get(key) for key in _DEFINING)
-            if keywords.get("additionalProperties", not is_defined) is not False:
-                return _schema_at(place)
-        pending += reversed([*_list_inner(keywords, f"{place}." if place else "")])
+        target = find_definition(keywords.get("$ref"), schema) if is_combined else None
+        described = keywords if target is None else target
+        is_object = has_type(described, "object") or not described.keys().isdisjoint(_PROPERTIES)
+        if is_object and _is_open(described, is_combined):
+            return _schema_at(place)
+        combines = is_object or is_combined or "allOf" in keywords
+        inners = _list_inner(keywords, f"{place}." if place else "")
+        pending += reversed([(name, inner, combines and key in _COMBINING) for key, name, inner in inners])
     return ""
 
 
-def _list_inner(schema: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
-    """Yields the place and the content of each schema directly inside a schema."""
+def _is_open(schema: Mapping[str, Any], is_combined: bool) -> bool:
+    if schema.get("patternProperties"):
+        return True
+    is_defined = bool(schema.get("properties")) and not is_combined
+    is_open = not is_defined or any(key in schema for key in _COMBINING)
+    return schema.get("additionalProperties", is_open) is not False
+
+
+def explain_refusal(schema: Mapping[str, Any], capabilities: Capabilities) -> str:
+    """Returns the condition under which the target refuses an output schema, such as `the schema is recursive`.
+
+    Returns an empty string if the target accepts the schema.
+    """
+    open_object = find_open_object(schema) if capabilities.needs_closed_output else ""
+    if open_object:
+        return f"the {open_object} allows additional properties"
+    recursion = capabilities.output_recursion
+    if recursion == "none" and _is_recursive(schema):
+        return "the schema is recursive"
+    if recursion == "optional" and _is_recursive(schema, _remove_optional):
+        return "a required property of the schema is recursive"
+    return ""
+
+
+def _list_inner(schema: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str, object]]:
+    """Yields the keyword, the place and the content of each schema directly inside a schema."""
     for key, item in schema.items():
         if key in _NAMED and isinstance(item, Mapping):
-            yield from ((f"{prefix}{name}", inner) for name, inner in cast("Mapping[str, object]", item).items())
+            named = cast("Mapping[str, object]", item).items()
+            yield from ((key, f"{prefix}{name}", inner) for name, inner in named)
         elif key in _LISTED and isinstance(item, list):
             inners = enumerate(cast("list[object]", item))
-            yield from ((f"{prefix}{key}[{index}]", inner) for index, inner in inners)
+            yield from ((key, f"{prefix}{key}[{index}]", inner) for index, inner in inners)
         elif key == "items":
-            yield f"{prefix}items", item
+            yield key, f"{prefix}items", item
 
 
 # Keywords that can be removed, because they do not affect which values are valid (JSON Schema 2020-12:
@@ -84,8 +118,9 @@ _ANNOTATIONS = frozenset(
 _TYPED = ("type", "anyOf", "enum", "const", "$ref", "allOf")
 _NAMED = ("properties", "$defs", "definitions")
 _LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
-_DEFINING = ("properties", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
-"""Keywords that can define the properties of an object."""
+_PROPERTIES = ("properties", "patternProperties")
+_COMBINING = ("$ref", "anyOf", "oneOf", "allOf")
+"""Keywords that combine a schema with other schemas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +209,34 @@ def _schema_at(place: str) -> str:
     return f"schema at {place}" if place else "schema root"
 
 
-def _is_recursive(schema: Mapping[str, Any]) -> bool:
+def _is_recursive(
+    schema: Mapping[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+) -> bool:
     """Returns True if a schema is recursive.
 
     A schema is recursive if the part that a reference points to contains the same reference, directly or through
-    other references. The part can be a definition, a property, or the root.
+    other references. The part can be a definition, a property, or the root. `change` replaces each subschema of
+    a part before the references in the part are listed.
     """
-    reached = {pointer: set(_references(find_definition(pointer, schema))) for pointer in set(_references(schema))}
+    parts = {pointer: find_definition(pointer, schema) for pointer in set(_references(schema))}
+    reached = {
+        pointer: set(_references(map_schema(part, change) if change else part)) for pointer, part in parts.items()
+    }
     for middle, beyond in reached.items():
         for pointers in reached.values():
             if middle in pointers:
                 pointers |= beyond
     return any(pointer in pointers for pointer, pointers in reached.items())
+
+
+def _remove_optional(schema: dict[str, Any]) -> dict[str, Any]:
+    """Returns a schema without the properties that `required` does not list."""
+    if "properties" not in schema:
+        return schema
+    listed = schema.get("required")
+    required = cast("list[Any]", listed) if isinstance(listed, list) else []
+    properties = cast("dict[str, Any]", schema["properties"]).items()
+    return {**schema, "properties": {name: inner for name, inner in properties if name in required}}
 
 
 def _references(part: object) -> list[str]:

@@ -13,7 +13,7 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Synthesis
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.object_schemas import as_object_schema
-from agentkit.legalize.strict_schemas import close_for_strict, find_open_object
+from agentkit.legalize.strict_schemas import close_for_strict, explain_refusal, find_open_object
 from agentkit.messages.blocks import ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.tools.choices import ToolChoice
@@ -109,7 +109,7 @@ def select_output(output: OutputSchema | None, has_tools: bool, capabilities: Ca
     """Returns the capabilities with the value of `output` that applies to this request.
 
     The value depends on the output schema, because an API can have different fields for a schema and for any JSON
-    object, or accept only closed objects in a schema. The value also depends on the tools, because some APIs
+    object, or refuse schemas that are open or recursive. The value also depends on the tools, because some APIs
     cannot combine tools with an output schema.
     """
     mode = capabilities.output
@@ -119,7 +119,7 @@ def select_output(output: OutputSchema | None, has_tools: bool, capabilities: Ca
         mode = "prompt"
     elif output.is_any_object:
         mode = "prompt" if capabilities.json_object == "prompt" else "object"
-    elif capabilities.needs_closed_output and find_open_object(output.schema):
+    elif explain_refusal(output.schema, capabilities):
         mode = "prompt"
     return capabilities if mode == capabilities.output else _with_output(capabilities, mode)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-from pydantic_core import to_json
+from pydantic_core import SchemaError, to_json
 
 from agentkit.errors import MessageError, OptionError, ParseError, ParseFailure
 from agentkit.json_values import as_object, parse_json
 from agentkit.messages.usage import FinishReason
 from agentkit.messages.validation_errors import describe_error
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import as_one_line, shorten_repr
 
 if TYPE_CHECKING:
     from agentkit.messages.message import Msg
@@ -117,15 +117,21 @@ def _read_json(text: str) -> Any:
 
 
 def _find_fenced(text: str) -> str | None:
-    """Returns the content of the first code fence, which may lack its end. Returns None if there is no fence."""
+    """Returns the content of the first code fence. Returns None if there is no fence.
+
+    The end of the fence may be missing, or may be at the end of the last line of the content.
+    """
     content: list[str] | None = None
-    for line in text.splitlines():
+    for line in text.split("\n"):  # `splitlines` also splits at U+2028, which JSON strings may contain
         if line.lstrip().startswith("```"):
             if content is not None:
                 break
             content = []
         elif content is not None:
-            content.append(line)
+            stripped = line.rstrip()
+            content.append(stripped.removesuffix("```"))
+            if stripped.endswith("```"):
+                break
     return None if content is None else "\n".join(content)
 
 
@@ -163,8 +169,9 @@ def create_adapter(expected: Any, place: str) -> tuple[TypeAdapter[Any], dict[st
             raise PydanticUserError("a function is not a type", code=None)
         adapter: TypeAdapter[Any] = TypeAdapter(expected)
         return adapter, adapter.json_schema()
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
+    except (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError) as error:
+        text = as_one_line(str(error)) if isinstance(error, SchemaError) else str(error)
+        reason = text.partition("\n")[0].rstrip(".")
     except RecursionError:
         reason = f"{shorten_repr(expected, 60)} is nested too deeply"
     raise OptionError(place, reason, "Pass a type that pydantic supports, such as a pydantic model.")
@@ -175,12 +182,15 @@ def _create_expected(expected: Any) -> _Expected:
     return _Expected(adapter, not has_object_root(schema))
 
 
-_cached_expected = lru_cache(256)(_create_expected)
+@lru_cache(256)
+def _cached_expected(expected: Any, name: str) -> _Expected:
+    return _create_expected(expected)
 
 
 def _find_expected(expected: Any) -> _Expected:
     try:
-        return _cached_expected(expected)
+        # The unions `A | B` and `B | A` are equal, but pydantic reads them differently. Their names differ.
+        return _cached_expected(expected, repr(expected))
     except TypeError:  # some annotations cannot be hashed, so the result is not cached
         return _create_expected(expected)
 

@@ -28,9 +28,9 @@ from agentkit.prompts.example_messages import format_example, format_history_row
 from agentkit.prompts.examples import Completeness, Example
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_content import Segment, join_segments
-from agentkit.prompts.field_types import History, Reasoning
+from agentkit.prompts.field_types import History
 from agentkit.prompts.fields import SignatureField
-from agentkit.prompts.native_outputs import omit_native_fields, read_native_outputs
+from agentkit.prompts.native_outputs import get_absent_value, omit_native_fields, read_native_outputs
 from agentkit.prompts.signature import Signature, SignatureMeta
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike, as_tools
@@ -60,9 +60,10 @@ class Adapter(ObservedSteps, ABC):
             becomes the value of these outputs. Ask for thinking with the provider's own parameters, such as
             `ask(…, reasoning_effort="low")`.
         native_citations: True to omit outputs of the type `list[Citation]` from the prompt. The citations of the
-            reply become the value of these outputs. Without citations, the value is an empty list.
-        fallback: Adapter that `ask` uses once if a reply is not in the format of this adapter. None means that
-            there is no second adapter.
+            reply become the value of these outputs. Without citations, the value is the default of the output, or
+            else an empty list.
+        fallback: Adapter that `ask` uses once if a reply is not in the format of this adapter. A fallback adapter
+            that refuses the request with an OptionError is not used. None means that there is no second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
             complete ones. `given` keeps the order.
         observe: Function that gets an `AdapterEvent` before and after each `format` and `parse`, also if a
@@ -247,7 +248,7 @@ class Adapter(ObservedSteps, ABC):
         msgs: list[Msg] = []
         for number, (completeness, example) in enumerate(usable):
             create = partial(format_example, self, signature, example, completeness, number)
-            msgs += example.cache_messages((key, signature, number), create)
+            msgs += create() if key is None else example.cache_messages((key, signature, number), create)
         return msgs
 
     def format_conversation_history(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Msg]:
@@ -302,6 +303,8 @@ class Adapter(ObservedSteps, ABC):
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name.
 
+        A reply with tool calls needs no text. Outputs that its text lacks are None.
+
         Raises:
             ParseError: The reply lacks an output, a value is invalid, or the reply was cut off, refused or
                 filtered. The attribute `partial` of the error contains the outputs that were parsed.
@@ -324,19 +327,23 @@ class Adapter(ObservedSteps, ABC):
     ) -> dict[str, Any]:
         """Returns all outputs of a reply.
 
-        The values of the outputs that the prompt omits are the tool calls, thinking and citations of the reply.
+        The values of the outputs that the prompt omits are the tool calls, thinking and citations of the reply. If
+        the reply has none, the value is the default of the output, or else empty.
 
         Args:
             signature: Signature class.
             shown: The signature with only the fields that the prompt shows.
             outputs: Outputs in the text of the reply.
             msg: The reply.
+
+        Raises:
+            ParseError: A value does not fit the constraints of its output.
         """
         hidden = [field for name, field in signature.output_fields.items() if name not in shown.output_fields]
         if not hidden:
             return {**outputs}
-        defaults = {field.name: field.get_default() if not field.is_required else Reasoning() for field in hidden}
-        found = {**defaults, **outputs, **read_native_outputs(hidden, msg)}
+        found = {**outputs, **read_native_outputs(hidden, msg)}
+        found |= {field.name: get_absent_value(field, msg) for field in hidden if field.name not in found}
         return {name: found[name] for name in signature.output_fields}
 
     @abstractmethod
@@ -354,10 +361,11 @@ class Adapter(ObservedSteps, ABC):
         Raises:
             ParseError: An output is invalid, or is missing in the complete reply.
         """
-        if self.native_tools and msg.tool_uses:  # a reply with tool calls needs no text
-            return {**dict.fromkeys(signature.output_fields), **error.partial}
+        missing = [field for name, field in signature.output_fields.items() if name not in error.partial]
+        if msg.tool_uses:  # a reply with tool calls needs no text
+            native = read_native_outputs(missing, msg)
+            return {**dict.fromkeys(signature.output_fields), **error.partial, **native}
         if error.failure == "no_structure":
-            missing = [field for name, field in signature.output_fields.items() if name not in error.partial]
             found = {**error.partial, **read_native_outputs(missing, msg)}
             if found.keys() >= signature.output_fields.keys():
                 return {name: found[name] for name in signature.output_fields}

@@ -3,9 +3,13 @@
 A reply that cannot be parsed leads to one of two further model calls:
 
 - If the reply is not in the format of the adapter, and the adapter has a fallback adapter, the fallback adapter
-  writes new messages. A fallback adapter is used only once.
+  writes new messages. Tool calls that were run, and their results, follow the new messages. A fallback adapter is
+  used only once.
 - Otherwise, if `retries` allows a retry, the reply and a `Feedback` with the error are appended to the messages.
-  The earlier messages stay unchanged, so that the provider's prompt cache can reuse them.
+  If the reply has tool calls, the `Feedback` is the result of each call. The earlier messages stay unchanged, so
+  that the provider's prompt cache can reuse them.
+
+A reply with tool calls is a result, even if it has no text.
 
 If a reply was cut off, refused or filtered, `ask` raises an error without a further call. The same request would
 probably fail again.
@@ -14,11 +18,12 @@ probably fail again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from agentkit.argument_checks import check_int
 from agentkit.errors import NoAnswerError, ParseError
+from agentkit.messages.blocks import Block, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.prompts.adapter import Adapter, HistoryItem
 from agentkit.prompts.examples import Example
@@ -63,8 +68,8 @@ async def ask(
         history: Messages, earlier turns and feedback that precede the request.
         tools: Tools that the model may call.
         run_tools: Maximum number of rounds in which `ask` runs tool calls. With 0, no tool calls are run, and the
-            result contains them. If a reply calls a tool without a function, none of its tool calls are run, and
-            the reply is the last one.
+            result contains them. Outputs that the text of such a reply lacks are None. If a reply calls a tool
+            without a function, none of its tool calls are run, and the reply is the last one.
         mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
         retries: Maximum number of further model calls after replies that cannot be parsed. Calls with the fallback
             adapter do not count.
@@ -101,6 +106,7 @@ class _AskRun:
 
     call: PromptCall
     rounds: int
+    exchanges: list[Msg] = field(default_factory=list[Msg])  # tool calls that were run, and their results
     attempts: list[Attempt] = field(default_factory=list[Attempt])
 
     async def run(self, retries: int) -> Prediction[Any]:
@@ -111,18 +117,18 @@ class _AskRun:
                 outputs = await self.call.parse(reply)
             except ParseError as error:
                 self.attempts.append(Attempt(tuple(msgs), reply, error))
-                fallback = self.call.adapter.fallback
                 if error.failure in _FINAL:
                     raise NoAnswerError(self.attempts, error) from error
-                if fallback is not None and error.failure == "no_structure":
-                    self.call = replace(self.call, adapter=fallback)
-                    msgs = self.call.format()
+                fallback = self.call.create_fallback() if error.failure == "no_structure" else None
+                if fallback is not None:
+                    self.call, prompt = fallback
+                    msgs = [*prompt, *self.exchanges]
                 elif retries:
                     retries -= 1
                     feedback = self.call.adapter.format_feedback(
                         Feedback.from_error(error), self.call.signature, self.call.request
                     )
-                    msgs = [*msgs, reply, Msg("user", feedback, "user")]
+                    msgs = [*msgs, reply, _write_feedback(reply, feedback)]
                 else:
                     raise NoAnswerError(self.attempts, error) from error
                 continue
@@ -146,6 +152,17 @@ class _AskRun:
 
             self.rounds -= 1
             results = await run_tool_calls(reply.tool_uses, tools)
-            msgs = [*msgs, reply, Msg("tools", results, "user")]
+            exchange = [reply, Msg("tools", results, "user")]
+            self.exchanges += exchange
+            msgs = [*msgs, *exchange]
             reply = await model.generate(msgs, **options)
         return msgs, reply
+
+
+def _write_feedback(reply: Msg, feedback: str | tuple[Block, ...]) -> Msg:
+    """Returns the message with the feedback on a reply. The feedback is the result of each tool call."""
+    if not reply.tool_uses:
+        return Msg("user", feedback, "user")
+    output = cast("Any", feedback)  # a text, or blocks of texts and media
+    results = [ToolResultBlock(call.id, call.name, output, is_error=True) for call in reply.tool_uses]
+    return Msg("tools", results, "user")

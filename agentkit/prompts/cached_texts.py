@@ -1,10 +1,10 @@
-"""Texts that depend only on an adapter and a signature. Each text is created once and then cached."""
+"""Texts that depend only on an adapter and a signature. The texts of agentkit's own adapters are cached."""
 
 from __future__ import annotations
 
 from copy import copy
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agentkit.messages.message import Msg
 from agentkit.prompts.signature import Signature
@@ -28,11 +28,9 @@ def _cached_message(text: str) -> Msg:
 
 
 def create_text(adapter: Adapter, signature: _AnySignature, method: str) -> str:
-    """Returns and caches the text that a method of the adapter returns for the signature."""
-    try:
-        return _cached_text(as_cache_key(adapter), signature, method)
-    except TypeError:  # an adapter class of an application may have a field that cannot be hashed
-        return str(getattr(adapter, method)(signature))
+    """Returns the text that a method of the adapter returns for the signature. Caches it (see `as_cache_key`)."""
+    key = as_cache_key(adapter)
+    return str(getattr(adapter, method)(signature)) if key is None else _cached_text(key, signature, method)
 
 
 @lru_cache(512)
@@ -40,8 +38,26 @@ def _cached_text(adapter: Adapter, signature: _AnySignature, method: str) -> str
     return str(getattr(adapter, method)(signature))
 
 
-def as_cache_key(adapter: Adapter) -> Adapter:
-    """Returns an equal adapter without `observe`, because a cache would keep this function alive."""
+_CACHED_CLASSES: Final = frozenset(
+    {
+        ("agentkit.prompts.chat_adapter", "ChatAdapter"),
+        ("agentkit.prompts.json_adapter", "JSONAdapter"),
+        ("agentkit.prompts.xml_adapter", "XMLAdapter"),
+    }
+)
+"""Modules and names of the adapter classes whose equal objects write equal texts."""
+
+
+def as_cache_key(adapter: Adapter) -> Adapter | None:
+    """Returns an adapter that writes the same texts. Returns None if the texts of the adapter are not cached.
+
+    The result has no `observe`, because a cache would keep this function alive. The texts of other classes are not
+    cached. A subclass may have attributes that are not compared, and the `params` of a `PromptAdapter` may be
+    equal but write different texts, such as 1 and True.
+    """
+    cls = type(adapter)
+    if (cls.__module__, cls.__qualname__) not in _CACHED_CLASSES:
+        return None
     fallback = None if adapter.fallback is None else as_cache_key(adapter.fallback)
     if adapter.observe is None and fallback is adapter.fallback:
         return adapter

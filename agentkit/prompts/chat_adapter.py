@@ -173,7 +173,7 @@ def parse_field(field: SignatureField, value: object, partial: Mapping[str, Any]
     """
     try:
         if field.has_tool_calls:
-            return read_tool_calls(field.name, value)
+            return field.validate(read_tool_calls(field.name, value))
         return parse_value(value, field.annotation, is_json=is_json, place=field.name)
     except ParseError as error:
         error.partial = dict(partial)

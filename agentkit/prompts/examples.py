@@ -72,10 +72,7 @@ class Example:
         A message caches results such as its token count, which are then not computed again. An example keeps the
         messages of at most 16 keys.
         """
-        try:
-            messages = self._messages.get(key)
-        except TypeError:  # an adapter class of an application may have a field that cannot be hashed
-            return tuple(create())
+        messages = self._messages.get(key)
         if messages is None:
             if len(self._messages) >= _MAX_MESSAGES:
                 self._messages.clear()

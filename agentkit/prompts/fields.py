@@ -16,19 +16,23 @@ from pydantic.errors import (
     PydanticUndefinedAnnotation,
     PydanticUserError,
 )
-from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
+from pydantic_core import PydanticSerializationError, PydanticUndefined, SchemaError, to_json
 
 from agentkit.argument_checks import check_names, check_option
 from agentkit.errors import MessageError, OptionError, ParseError
 from agentkit.messages.validation_errors import to_message_error
 from agentkit.prompts.type_names import is_tool_calls
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import as_one_line, shorten_repr
 
 __all__ = ["FieldDeclaration", "FieldOptions", "InputField", "OutputField", "SignatureField", "check_field_name"]
 
 
 class FieldOptions(TypedDict, total=False):
     """Options of `InputField` and `OutputField`.
+
+    An invalid constraint, such as the pattern `(`, is an `OptionError` when the signature is created. pydantic
+    applies other constraints only to values, such as `ge=0` of the type `int | str`. A value of a reply to which
+    pydantic cannot apply a constraint is a `ParseError`. Such a value of an input is an `OptionError`.
 
     Attributes:
         desc: Description of the field for the model.
@@ -127,13 +131,14 @@ class FieldDeclaration:
         """Returns a field with a name and a type.
 
         Raises:
-            OptionError: The name is not an identifier, or has two underscores at both ends.
+            OptionError: The name is not an identifier, or has two underscores at both ends. Or a constraint is
+                invalid, such as a pattern that is not a regular expression.
         """
         check_field_name(name)
         is_annotated = get_origin(type) is Annotated
         plain, *metadata = get_args(type) if is_annotated else (type,)
         plain = NoneType if plain is None else plain
-        return SignatureField(
+        field = SignatureField(
             name=name,
             type=plain,
             is_output=self.is_output,
@@ -143,6 +148,8 @@ class FieldDeclaration:
             default=self.default,
             default_factory=self.default_factory,
         )
+        field.check_constraints()
+        return field
 
 
 @dataclass(frozen=True)
@@ -197,6 +204,17 @@ class SignatureField:
             OptionError: pydantic does not support the type, or a constraint does not fit the type.
         """
         return _create_adapter(self.name, self.annotation, _CONFIG)
+
+    def check_constraints(self) -> None:
+        """Raises `OptionError` if a constraint is invalid, such as the pattern `(` (see `FieldOptions`)."""
+        if not self.constraints:
+            return
+        try:
+            TypeAdapter(self.annotation)
+        except (SchemaError, TypeError):
+            self.adapter  # noqa: B018 - raises OptionError
+        except (PydanticUserError, PydanticUndefinedAnnotation, RuntimeError):
+            pass  # the first use of the type raises this error, because a model may be completed until then
 
     @cached_property
     def convert(self) -> Callable[[object], Any]:
@@ -258,12 +276,16 @@ class SignatureField:
         Raises:
             MessageError: The field is an input, and the value does not fit its type or a constraint.
             ParseError: The field is an output, and the value does not fit its type or a constraint.
+            OptionError: pydantic does not support the type, or a constraint does not fit the type.
         """
         adapter = self.adapter
         try:
             return adapter.validate_json(to_json(value, inf_nan_mode="constants"))
         except ValidationError as error:
             raise self._convert_error(error, owner) from None
+        except TypeError as error:
+            reason = f"pydantic cannot validate {shorten_repr(value, 60)} ({error})"
+            raise OptionError(self._place(owner), reason, "Use constraints that fit the type.") from None
         except (PydanticSerializationError, UnicodeError, ValueError, RecursionError) as error:
             reason = f"expected a JSON value, got {shorten_repr(value, 60)} ({error})"
             raise MessageError(self._place(owner), reason, "Pass the result of to_dict().") from None
@@ -301,7 +323,9 @@ class SignatureField:
         if type is not None:
             retyped = FieldDeclaration(self.is_output).with_type(self.name, type)
             changes.update(type=retyped.type, metadata=retyped.metadata)
-        return replace(self, **changes)
+        changed = replace(self, **changes)
+        changed.check_constraints()
+        return changed
 
     def with_name(self, name: str) -> SignatureField:
         """Returns a copy with another name.
@@ -387,10 +411,12 @@ def _create_adapter(name: str, annotation: Any, config: ConfigDict) -> TypeAdapt
         PydanticSchemaGenerationError,
         PydanticUndefinedAnnotation,
         PydanticUserError,
+        SchemaError,
         TypeError,
         RuntimeError,
     ) as error:
-        reason = f"pydantic does not support the type or a constraint ({str(error).partition(chr(10))[0]})"
+        text = as_one_line(str(error)) if isinstance(error, SchemaError) else str(error)
+        reason = f"pydantic does not support the type or a constraint ({text.partition(chr(10))[0]})"
         raise OptionError(
             name, reason, "Use a type that pydantic supports, and constraints for this type."
         ) from None

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic_core import PydanticSerializationError
 
 from agentkit.argument_checks import check_choice
-from agentkit.errors import ParseError
+from agentkit.errors import OptionError, ParseError
 from agentkit.messages.blocks import ToolUseBlock
 from agentkit.prompts.chat_adapter import STRUCTURE, ChatAdapter, parse_field, write_section
 from agentkit.prompts.compact_schema import compact_type
@@ -24,7 +25,7 @@ from agentkit.prompts.signature import Signature
 from agentkit.prompts.tool_texts import as_tool_calls
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_escapes import escape_markers
-from agentkit.prompts.value_types import as_json_value
+from agentkit.prompts.value_types import as_json_value, get_value_type
 from agentkit.tools.json_schema import OutputSchema, close_schema, remove_titles
 from agentkit.tools.tool import ToolLike
 
@@ -49,7 +50,7 @@ class JSONAdapter(ChatAdapter):
     Attributes:
         schema_style: Style in which the prompt describes the outputs. `json` writes an object with JSON schemas.
             `compact` writes a shorter listing with comments, such as `name: string or null`. `compact` also writes
-            inputs that are pydantic models as indented JSON.
+            inputs that are pydantic models as indented JSON. There, the items of a set have no fixed order.
     """
 
     native_tools: bool = True
@@ -185,16 +186,30 @@ def _create_schema(signature: _AnySignature) -> OutputSchema | None:
     """Returns the schema of an object with the outputs as its only keys.
 
     Returns None if an output has tool calls or an open mapping such as `dict[str, int]`.
+
+    Raises:
+        OptionError: pydantic does not support a type or a constraint, or a type has no JSON schema.
     """
     fields = signature.output_fields
     if any(is_tool_calls(field.type) for field in fields.values()):
         return None
-    adapters = [(name, "validation", TypeAdapter(field.annotation)) for name, field in fields.items()]
-    schemas, definitions = TypeAdapter.json_schemas(cast("Any", adapters))
+    adapters = [(name, "validation", _get_adapter(field)) for name, field in fields.items()]
+    try:
+        schemas, definitions = TypeAdapter.json_schemas(cast("Any", adapters))
+    except PydanticInvalidForJsonSchema as error:
+        reason = f"a type has no JSON schema ({error.message.partition(chr(10))[0]})"
+        raise OptionError(signature.__name__, reason, "Use types that JSON can express.") from None
     properties = {name: schemas[cast("Any", (name, "validation"))] for name in fields}
     schema = close_schema(remove_titles({"type": "object", "properties": properties, **definitions}))
     output = OutputSchema(schema, signature.__name__)
     return output if output.closed else None
+
+
+def _get_adapter(field: SignatureField) -> TypeAdapter[Any]:
+    try:
+        return get_value_type(field.annotation).adapter
+    except OptionError as error:
+        raise OptionError(field.name, error.reason, error.advice) from None
 
 
 def _find_object(text: str) -> str:

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
-from agentkit.errors import OptionError
+from agentkit.errors import OptionError, ParseError
 from agentkit.messages.message import Msg
 from agentkit.prompts.field_types import Citation, Reasoning, read_citations
 from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.reply_texts import check_reply_end
 from agentkit.prompts.signature import Signature
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.tools.tool import Tool, ToolLike, as_tools
 
-__all__ = ["find_tools", "omit_fields", "omit_native_fields", "read_native_outputs"]
+__all__ = ["find_tools", "get_absent_value", "omit_fields", "omit_native_fields", "read_native_outputs"]
 
 _AnySignature: TypeAlias = type[Signature[Any]]
 
@@ -69,18 +70,43 @@ def omit_fields(signature: _AnySignature, names: tuple[str, ...]) -> _AnySignatu
 def read_native_outputs(fields: Iterable[SignatureField], msg: Msg) -> dict[str, Any]:
     """Returns the values of the outputs that a reply contains outside its text, by name.
 
-    An output for tool calls or citations always gets a value, which may be an empty list. An output of the type
-    `Reasoning` gets the thinking of the reply. If the reply has no thinking, this output is not in the result.
+    An output whose value would be empty, such as the calls of a reply without tool calls, is not in the result.
+
+    Raises:
+        ParseError: A value does not fit the constraints of its output.
     """
     outputs: dict[str, Any] = {}
     for field in fields:
+        value: Any = None
         if is_tool_calls(field.type):
-            outputs[field.name] = [*msg.tool_uses]
+            value = [*msg.tool_uses]
         elif field.type is Reasoning and msg.thinking:
-            outputs[field.name] = Reasoning(msg.thinking)
+            value = Reasoning(msg.thinking)
         elif field.type == list[Citation]:
-            outputs[field.name] = list(read_citations(msg))
+            value = [*read_citations(msg)]
+        if value:
+            outputs[field.name] = _validate(field, value, msg)
     return outputs
+
+
+def get_absent_value(field: SignatureField, msg: Msg) -> Any:
+    """Returns the value of an output that a reply does not contain outside its text: the default, or empty.
+
+    Raises:
+        ParseError: The output has no default, and its constraints do not allow an empty value.
+    """
+    if not field.is_required:
+        return field.get_default()
+    return _validate(field, Reasoning() if field.type is Reasoning else [], msg)
+
+
+def _validate(field: SignatureField, value: Any, msg: Msg) -> Any:
+    try:
+        return field.validate(value)
+    except ParseError as error:
+        check_reply_end(msg)
+        error.message = msg
+        raise
 
 
 def _is_tools(field: SignatureField) -> bool:

@@ -78,9 +78,11 @@ class Prediction(Generic[T]):
     """Result of `ask`.
 
     Attributes:
-        value: For a `Signature[T]`, a value of the type T. For any other signature, an `Outputs` object.
+        value: For a `Signature[T]`, a value of the type T. For any other signature, an `Outputs` object. If the
+            reply has tool calls, outputs that its text lacks are None.
         message: The reply with the value.
-        messages: The messages of the request, and the reply.
+        messages: The messages of the request, and the reply. The current request is no longer pinned, so that a
+            budget may drop it when these messages are the history of a later request.
         attempts: All replies that `ask` tried to parse, in order. The last reply has the value.
         tool_calls: Tool calls of the reply.
         error: Error that a parser with `.or_error()` returned as a value. None if there is no such error.

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_option
@@ -35,8 +34,8 @@ from agentkit.errors import OptionError, ParseError
 from agentkit.formatting.formatter import RequestOptions
 from agentkit.messages.blocks import Block, TextBlock, ToolUseBlock
 from agentkit.messages.message import Msg, build_part
+from agentkit.messages.parsed_reply import EARLY_ENDS
 from agentkit.prompts.adapter import Adapter, HistoryItem
-from agentkit.prompts.cached_texts import as_cache_key
 from agentkit.prompts.examples import Example
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_content import Segment, join_segments, write_content
@@ -73,6 +72,9 @@ class PromptAdapter(Adapter):
     A mode is another way to answer, with its own prompts and its own format of the reply. `modes` has an adapter
     for each mode. The adapter of a mode writes the requests and examples in this mode, and parses the replies. It
     needs only the options that differ from the options of the outer adapter.
+
+    With the parser `tool_call`, the reply of an example is a tool call. Its result is the text "Done.", because
+    APIs accept no tool call without a result.
 
     Attributes:
         system: Template of the system prompt. An empty text omits the system prompt. None means the default (see
@@ -254,8 +256,7 @@ class PromptAdapter(Adapter):
             rows.sort(key=lambda row: row[0])
         msgs: list[Msg] = []
         for number, (_, place, example) in enumerate(rows, 1):
-            create = partial(self._mark_example, signature, example, place, number)
-            msgs += example.cache_messages((as_cache_key(self), signature, place, number), create)
+            msgs += self._mark_example(signature, example, place, number)
         return msgs
 
     def _mark_example(self, signature: _AnySignature, example: Example, place: str, number: int) -> Iterator[Msg]:
@@ -377,9 +378,12 @@ class PromptAdapter(Adapter):
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name. See `Adapter.parse`.
 
-        If the signature has an output for tool calls, a reply with tool calls needs no text. If the parser returns
-        a `ParseError` (see `Parser.or_error`) or a `ToolRequests` (see `Parser.with_tools`), this object is the
-        value of each output.
+        A reply with tool calls needs no text. Outputs that its text lacks are None. However, if the parser has
+        tools (`tool_call` and `Parser.with_tools`) and no output is for tool calls, the parser reads the calls and
+        may refuse them.
+
+        If the parser returns a `ParseError` (see `Parser.or_error`) or a `ToolRequests` (see `Parser.with_tools`),
+        this object is the value of each output.
 
         Raises:
             ParseError: The reply does not contain a valid value.
@@ -388,22 +392,32 @@ class PromptAdapter(Adapter):
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
         shown = self.select_fields(signature)
         msg = reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")
-        has_call_field = any(is_tool_calls(field.type) for field in signature.output_fields.values())
         outputs: dict[str, Any] = {}
         if shown.output_fields:
-            outputs = self._parse_text(shown, _remove_calls(reply) if has_call_field else reply, msg.tool_uses)
+            has_call_field = any(is_tool_calls(field.type) for field in signature.output_fields.values())
+            reads_calls = not has_call_field and self._find_mode(self.mode).bind_parser(shown).parser.tools
+            if msg.tool_uses and not reads_calls:
+                outputs = self._parse_beside_calls(shown, msg)
+            else:
+                outputs = self._parse_reply(shown, reply)
         return self.merge_native_outputs(signature, shown, outputs, msg)
 
-    def _parse_text(
-        self, signature: _AnySignature, reply: Msg | str, calls: Sequence[ToolUseBlock]
-    ) -> dict[str, Any]:
+    def _parse_beside_calls(self, signature: _AnySignature, msg: Msg) -> dict[str, Any]:
+        """Returns the outputs in the text of a reply with tool calls. Outputs that the text lacks are None."""
+        is_complete = msg.finish_reason not in EARLY_ENDS
+        outputs: dict[str, Any] = dict.fromkeys(signature.output_fields)
+        if is_complete and not msg.text.strip():
+            return outputs
         try:
-            outputs = self._find_mode(self.mode).bind_parser(signature).parse(reply)
-            return self.fill_outputs(signature, outputs, reply if isinstance(reply, str) else reply.text)
+            return self._parse_reply(signature, _remove_calls(msg))
         except ParseError as error:
-            if not calls or not isinstance(reply, Msg) or reply.tool_uses or error.failure != "no_structure":
-                raise
-            return {**dict.fromkeys(signature.output_fields), **error.partial}
+            if is_complete:
+                return {**outputs, **error.partial}
+            raise
+
+    def _parse_reply(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
+        outputs = self._find_mode(self.mode).bind_parser(signature).parse(reply)
+        return self.fill_outputs(signature, outputs, reply if isinstance(reply, str) else reply.text)
 
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
         """Returns the outputs in the text of a reply.
@@ -411,12 +425,10 @@ class PromptAdapter(Adapter):
         Raises:
             ParseError: The text does not contain a valid value.
         """
-        return self._parse_text(signature, text, ())
+        return self._parse_reply(signature, text)
 
 
-def _remove_calls(reply: Msg | str) -> Msg | str:
+def _remove_calls(reply: Msg) -> Msg:
     """Returns a reply without its tool calls."""
-    if isinstance(reply, str) or not reply.tool_uses:
-        return reply
     blocks = tuple(block for block in reply.blocks if not isinstance(block, ToolUseBlock))
     return build_part(reply, blocks, reply.role)

@@ -15,6 +15,7 @@ from agentkit.prompts.chat_adapter import ChatAdapter
 from agentkit.prompts.examples import Example
 from agentkit.prompts.native_outputs import find_tools
 from agentkit.prompts.prediction import Attempt, Outputs, Prediction
+from agentkit.prompts.prompt_inputs import get_prefix
 from agentkit.prompts.signature import Signature
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike
@@ -96,12 +97,33 @@ class PromptCall:
         msgs = self.adapter.format(
             self.signature, self.request, examples=self.examples, history=self.history, tools=self.tools
         )
-        viewer, own = self.model.viewer, {id(item) for item in self.history}
+        viewer = self.model.viewer
         if viewer is None:
             return msgs
+        given = self._list_given_ids()
+        # Messages in the prefix of an example are copied. Adapters name only their own replies "assistant".
         return [
-            replace(msg, name=viewer) if msg.role == "assistant" and id(msg) not in own else msg for msg in msgs
+            replace(msg, name=viewer) if msg.name == msg.role == "assistant" and id(msg) not in given else msg
+            for msg in msgs
         ]
+
+    def _list_given_ids(self) -> set[int]:
+        """Returns the `id()` of each item in the history and in the prefix, which the application wrote."""
+        return {id(item) for item in (*self.history, *get_prefix(self.signature, get_inputs(self.request)))}
+
+    def create_fallback(self) -> tuple[PromptCall, list[Msg]] | None:
+        """Returns the call with the fallback adapter, and its messages.
+
+        Returns None if there is no fallback adapter, or if this adapter does not accept the request.
+        """
+        if self.adapter.fallback is None:
+            return None
+        call = replace(self, adapter=self.adapter.fallback)
+        try:
+            call.call_options()
+            return call, call.format()
+        except OptionError:
+            return None
 
     def list_tools(self) -> list[ToolLike]:
         """Returns the tools of the model call. With native tools, the tools in the inputs are included."""
@@ -129,7 +151,12 @@ class PromptCall:
     def create_prediction(
         self, outputs: Mapping[str, Any], msgs: Sequence[Msg], reply: Msg, attempts: Sequence[Attempt]
     ) -> Prediction[Any]:
-        """Returns the prediction with the outputs of a reply."""
+        """Returns the prediction with the outputs of a reply.
+
+        Its messages are no longer pinned, except those that the application pinned.
+        """
+        given = self._list_given_ids()
+        msgs = [replace(msg, pinned=False) if msg.pinned and id(msg) not in given else msg for msg in msgs]
         return Prediction(
             outputs["answer"] if self.signature.is_query else Outputs(outputs),
             reply,

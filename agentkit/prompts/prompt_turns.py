@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from agentkit.argument_checks import check_option
-from agentkit.messages.blocks import ToolUseBlock
+from agentkit.messages.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.prompts.adapter import HistoryItem
 from agentkit.prompts.examples import Example, ReplyText
@@ -19,9 +19,12 @@ from agentkit.prompts.prompt_modes import PromptMode
 from agentkit.prompts.prompt_texts import PromptTexts
 from agentkit.prompts.signature import Signature
 
-__all__ = ["PromptTurns", "is_usable"]
+__all__ = ["ANSWER_RESULT", "PromptTurns", "is_usable"]
 
 _AnySignature: TypeAlias = type[Signature[Any]]
+
+ANSWER_RESULT: Final = "Done."
+"""Result of the tool call that is the answer of an example, with the parser `tool_call`."""
 
 _CALLS: Final = "tool_calls"
 """Name of an output with tool calls that an example may have even if the signature lacks this output."""
@@ -62,7 +65,9 @@ class PromptTurns:
         for index, item in enumerate(get_prefix(self.signature, values)):
             yield from self.format_entry(prompt, item, f"{place}.inputs.prefix[{index}]")
         if _has_answer(self.signature, example):
-            yield self.write_reply(example, found, place)
+            reply = self.write_reply(example, found, place)
+            yield reply
+            yield from self._write_results(reply, found)
 
     def write_reply(self, example: Example, mode: PromptMode, place: str) -> Msg:
         """Returns the reply of an example, with its outputs and tool calls."""
@@ -74,6 +79,15 @@ class PromptTurns:
         ]
         parser = mode.bind_parser(self.signature)
         return parser.write_message(example.outputs, calls, note=example.note, seed=place)
+
+    def _write_results(self, reply: Msg, mode: PromptMode) -> Iterator[Msg]:
+        """Yields the result of the call that is the answer, for the parser `tool_call`. APIs require a result."""
+        parser = mode.bind_parser(self.signature).parser
+        if parser.format.where == "tool_call":
+            answers = [call for call in reply.tool_uses if call.name == parser.tools[0].name]
+            results = [ToolResultBlock(call.id, call.name, ANSWER_RESULT) for call in answers]
+            if results:
+                yield Msg("tools", results, "user")
 
     def format_rows(self, inputs: Mapping[str, Any], mode: str | None) -> list[Msg]:
         """Returns the messages of the earlier turns in an input of the type `History`. Each row is one turn."""
@@ -87,11 +101,15 @@ class PromptTurns:
             known = {name: value for name, value in values.items() if name in fields}
             outputs = {name: value for name, value in row.values.items() if value is not row.calls}
             msgs += self.format_example(Example(known, outputs), mode, place, None)
+            results: list[Block] = [*row.results]
             if row.calls:
-                text = msgs.pop().blocks if _has_answer(self.signature, Example({}, outputs)) else ()
+                has_answer = _has_answer(self.signature, Example({}, outputs))
+                if has_answer and msgs[-1].role == "user":  # the result of an answer that is a tool call
+                    results = [*msgs.pop().blocks, *results]
+                text = msgs.pop().blocks if has_answer else ()
                 msgs.append(Msg("assistant", [*text, *row.calls], "assistant"))
-            if row.results:
-                msgs.append(Msg("tools", row.results, "user"))
+            if results:
+                msgs.append(Msg("tools", results, "user"))
         return msgs
 
     def format_entry(self, prompt: PromptTexts, item: HistoryItem, place: str) -> Iterable[Msg]:

@@ -79,6 +79,11 @@ class SignatureMeta(type):
         if args:
             reason = f"expected values by name, got {shorten_repr(args[0], 60)}"
             raise OptionError(cls.__name__, reason, "Pass keyword arguments.")
+        if not cls.output_fields and cls.is_query:
+            name = cls.__name__
+            reason = "the base class is Signature[T] with a type variable, so the output has no type"
+            advice = f"Declare a class with a type, such as `class {name}Int({name}[int])`, and call this class."
+            raise OptionError(name, reason, advice)
         return bound_request.bind(cls, values)
 
     def __repr__(cls) -> str:
@@ -267,7 +272,9 @@ class Signature(Generic[AnswerT], metaclass=SignatureMeta):
     attributes.
 
     A subclass of `Signature[T]` declares inputs only, with or without `InputField`. Its only output has the name
-    `answer` and the type T.
+    `answer` and the type T. If T is a type variable, a further subclass must set the type:
+    `class Extract(Signature[T])`, then `class ExtractInt(Extract[int])`. A call such as `Extract[int](…)` is an
+    error.
 
     `Signature(text, instructions, types=…)` returns a new signature class. In the text, a colon and a type may
     follow the name of a field. A type is from the standard set, such as `str`, `list[int]` or `Literal['a', 'b']`,

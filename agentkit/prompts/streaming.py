@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from agentkit.errors import InputError, ModelError, NoAnswerError, ParseError
@@ -58,7 +57,8 @@ def stream(
         adapter: Adapter that writes the messages. The default is `ChatAdapter(fallback=JSONAdapter())`.
         examples: Examples of the task.
         history: Messages, earlier turns and feedback that precede the request.
-        tools: Tools that the model may call. Tool calls are part of the result.
+        tools: Tools that the model may call. Tool calls are part of the result. Outputs that the text of a reply
+            with tool calls lacks are None.
         mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
         max_tokens: Maximum number of tokens of the reply. None means the `max_tokens` of the model.
         **parameters: Parameters under the provider's own names, such as `temperature=0`.
@@ -111,7 +111,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         self._events: deque[PromptEvent] = deque()
         self._last_events: list[PromptEvent] = []  # MessageEnd and later events, sent after the events of fields
         self._has_fields = False  # True after the first event of a field
-        self._needs_fallback = False  # True if the next read calls the model with the fallback adapter
+        self._fallback: tuple[PromptCall, list[Msg]] | None = None  # the model call of the next read
         self._has_ended = False
         self._attempts: list[Attempt] = []
         self._error: Exception | None = None
@@ -120,7 +120,8 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
     async def __aenter__(self) -> Self:
         if self._stream is not None:
             raise InputError("stream", "already opened", "Call prompts.stream() for each reply.")
-        await self._open()
+        self._has_ended = True
+        await self._open(self._call.format())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -181,11 +182,11 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         if self._stream is not None:
             await self._stream.aclose()
 
-    async def _open(self) -> None:
+    async def _open(self, msgs: list[Msg]) -> None:
         """Calls the model. An error other than a ModelError ends the iteration at once."""
         call = self._call
         self._has_ended = True
-        self._msgs = call.format()
+        self._msgs = msgs
         self._parser = call.adapter.stream_parser(call.signature)
         self._text = StreamedText(call.model.viewer)
         self._stream = call.model.stream(self._msgs, **call.call_options())
@@ -197,9 +198,9 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         if self._stream is None or self._parser is None:
             raise _not_open()
         try:
-            if self._needs_fallback:
-                self._needs_fallback = False
-                await self._open()
+            if self._fallback is not None:
+                (self._call, msgs), self._fallback = self._fallback, None
+                await self._open(msgs)
                 return
             event = await self._stream.__anext__()
         except StopAsyncIteration:
@@ -239,11 +240,11 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
 
     def _handle(self, error: ParseError) -> None:
         """Prepares a model call with the fallback adapter, or ends the stream with an error."""
-        fallback = self._call.adapter.fallback
-        if fallback is not None and error.failure == "no_structure" and not self._has_fields:
+        if error.failure == "no_structure" and not self._has_fields:
+            self._fallback = self._call.create_fallback()
+        if self._fallback is not None:
             self._release_last_events()
-            self._call = replace(self._call, adapter=fallback)
-            self._needs_fallback, self._has_ended = True, False
+            self._has_ended = False
             return
         failure = NoAnswerError(self._attempts, error)
         failure.__cause__ = error

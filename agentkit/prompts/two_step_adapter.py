@@ -21,6 +21,7 @@ from agentkit.prompts.chat_adapter import ChatAdapter
 from agentkit.prompts.field_content import Segment, write_content
 from agentkit.prompts.field_texts import field_list
 from agentkit.prompts.fields import InputField, SignatureField
+from agentkit.prompts.native_outputs import read_native_outputs
 from agentkit.prompts.reply_texts import check_reply_end
 from agentkit.prompts.signature import Signature
 
@@ -92,8 +93,17 @@ class TwoStepAdapter(Adapter):
         return f"Specific instructions: {signature.instructions}"
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
-        """Returns the name of a field and `str(value)`. Media and tools are written as in `ChatAdapter`."""
-        return [f"{field.name}: ", *([str(value)] if _is_plain(value) else write_content(field, value))]
+        """Returns the name of a field and `str(value)`. Media and tools are written as in `ChatAdapter`.
+
+        Raises:
+            OptionError: The value refers to itself, is nested too deeply, or contains an integer with too many
+                digits.
+        """
+        try:
+            text = str(value) if _is_plain(value) else None
+        except (RecursionError, ValueError):
+            text = None  # write_content raises an OptionError for such a value
+        return [f"{field.name}: ", *(write_content(field, value) if text is None else [text])]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
         """Returns an empty text, because the reply has no format."""
@@ -118,7 +128,7 @@ class TwoStepAdapter(Adapter):
         """Asks the second model for the outputs in a reply of the first model.
 
         With `native_tools`, the tool calls of the reply are an output. A reply that has tool calls but no text
-        then needs no second model call.
+        needs no second model call. Its other outputs are None.
 
         Raises:
             ParseError: The second model found no valid outputs, or one of the replies ended early. The attributes
@@ -130,16 +140,16 @@ class TwoStepAdapter(Adapter):
         check_reply_end(reply)
         msg = reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")
         shown = self.select_fields(signature)
-        if not shown.output_fields or (self.native_tools and msg.tool_uses and not msg.text.strip()):
-            outputs: dict[str, Any] = dict.fromkeys(shown.output_fields)
+        if not shown.output_fields or (msg.tool_uses and not msg.text.strip()):
+            native = read_native_outputs(shown.output_fields.values(), msg)
+            outputs: dict[str, Any] = {**dict.fromkeys(shown.output_fields), **native}
         else:
             outputs = await self._extract_outputs(shown, msg)
         return self.merge_native_outputs(signature, shown, outputs, msg)
 
     async def _extract_outputs(self, signature: _AnySignature, msg: Msg) -> dict[str, Any]:
         if not msg.text.strip():
-            reason = "the reply has only tool calls" if msg.tool_uses else "the reply has no text"
-            raise ParseError(reason, failure="no_structure", message=msg)
+            raise ParseError("the reply has no text", failure="no_structure", message=msg)
         extraction, adapter = _create_extraction(signature), ChatAdapter()
         name = next(iter(extraction.input_fields))
         extracted = await self.model.generate(adapter.format(extraction, {name: msg.text}))

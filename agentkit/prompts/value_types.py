@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticCustomError, SchemaError, to_json, to_jsonable_python
 
 from agentkit.errors import OptionError
 from agentkit.json_values import as_object
 from agentkit.messages.validation import same_json
 from agentkit.prompts.field_types import Code, Reasoning
 from agentkit.prompts.lenient_json import read_strict_json
+from agentkit.reprs import as_one_line
 
 __all__ = ["ValueCategory", "ValueType", "as_json_value", "get_value_type"]
 
@@ -76,12 +78,13 @@ class ValueType:
         """Validator of the type.
 
         Raises:
-            OptionError: pydantic does not support the type.
+            OptionError: pydantic does not support the type or a constraint.
         """
         try:
             return TypeAdapter(self.annotation)
-        except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-            reason = str(error).partition("\n")[0].rstrip(".")
+        except (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError, RecursionError) as error:
+            text = as_one_line(str(error)) if isinstance(error, SchemaError) else str(error)
+            reason = text.partition("\n")[0].rstrip(".")
             raise OptionError("type", reason, "Use a type that pydantic supports.") from None
 
     @cached_property
@@ -91,10 +94,31 @@ class ValueType:
     def validate(self, value: object) -> Any:
         """Validates a Python or JSON value. Keys for the fields of models may be names or aliases.
 
+        A strict type, such as a model with `ConfigDict(strict=True)`, also accepts the JSON form of a value: a
+        string for a date, or a list for a set.
+
         Raises:
-            ValidationError: The value does not fit the type.
+            ValidationError: The value does not fit the type, or a constraint cannot be applied to the value.
         """
-        return self._validate(value, by_alias=True, by_name=True)
+        try:
+            return self._validate(value, by_alias=True, by_name=True)
+        except ValidationError:
+            json_text = _write_json(value) if self._is_strict else None
+            if json_text is None:
+                raise
+        except TypeError as error:  # such as `ge=0` for a text of the type `int | str`
+            if not str(error).startswith("Unable to apply constraint"):
+                raise
+            details = PydanticCustomError("constraint", "{reason}", {"reason": str(error)})
+            raise ValidationError.from_exception_data(
+                "value", [{"type": details, "loc": (), "input": value}]
+            ) from None
+        return self.adapter.validator.validate_json(json_text, by_alias=True, by_name=True)
+
+    @cached_property
+    def _is_strict(self) -> bool:
+        """True if the type or a part of the type is strict, and so accepts some values only in JSON text."""
+        return _has_strict_part(self.adapter.core_schema)
 
     def is_special(self, text: str) -> bool:
         """Returns True if a parser would read a text of this type as another value, unless the text is escaped."""
@@ -119,6 +143,20 @@ class ValueType:
         return None if isinstance(parsed, str) or not _has_same_json(parsed, value) else parsed
 
 
+def _has_strict_part(schema: object) -> bool:
+    if isinstance(schema, Mapping):
+        parts = cast("Mapping[str, object]", schema)
+        return parts.get("strict") is True or any(map(_has_strict_part, parts.values()))
+    return isinstance(schema, list | tuple) and any(map(_has_strict_part, cast("Sequence[object]", schema)))
+
+
+def _write_json(value: object) -> bytes | None:
+    try:
+        return to_json(value, inf_nan_mode="constants")
+    except (ValueError, RecursionError):  # the value is no JSON value
+        return None
+
+
 def _has_same_json(parsed: object, value: object) -> bool:
     if isinstance(value, dict | list):  # defaults of a model may add fields to an object
         return True
@@ -129,18 +167,69 @@ def as_json_value(value: object) -> Any:
     """Converts a value to the JSON values that prompts show. NaN and infinity stay numbers.
 
     Parts that JSON cannot represent are converted with `str()`. If a part cannot be converted, the complete value
-    is converted with `str()`.
+    is converted with `str()`. The items of a set are sorted by their JSON text, except in a model that uses
+    `field_serializer` or `model_serializer`.
 
     Raises:
         OptionError: The value is nested too deeply.
     """
     try:
-        return to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
+        json_value = to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
     except (ValueError, TypeError, RecursionError) as error:  # such as bytes that are not UTF-8
         if type(error) in (ValueError, RecursionError):  # pydantic writes at most 254 levels
             reason = "the value is nested too deeply, or refers to itself"
             raise OptionError("value", reason, "Pass a value with fewer levels.") from None
         return str(value)
+    if type(json_value) in _CONTAINERS and not _is_equal(value, json_value):
+        _sort_sets(value, json_value)
+    return json_value
+
+
+_CONTAINERS: Final = (dict, list)
+
+
+def _is_equal(value: object, json_value: object) -> bool:
+    """Returns True if a value equals its JSON value, and so contains no set. Faster than a search for sets."""
+    try:
+        return bool(value == json_value)
+    except Exception:  # from the method `__eq__` of a part, such as an array of numpy
+        return False
+
+
+def _sort_sets(value: Any, json_value: Any) -> None:
+    """Sorts the lists that represent sets in a JSON value, because the order of a set differs between processes.
+
+    Args:
+        value: Value that was converted.
+        json_value: Result of the conversion, which is changed.
+    """
+    if isinstance(value, RootModel):
+        _sort_sets(cast("RootModel[Any]", value).root, json_value)
+    elif isinstance(json_value, list):
+        if isinstance(value, list | tuple | set | frozenset):
+            _sort_parts(cast("Iterable[Any]", value), cast("list[Any]", json_value))
+        if isinstance(value, set | frozenset):
+            cast("list[Any]", json_value).sort(key=lambda item: json.dumps(item, ensure_ascii=False))
+    elif isinstance(value, dict):
+        _sort_parts(cast("dict[Any, Any]", value).values(), json_value.values())
+    elif not _has_serializers(value):
+        for name, item in json_value.items():
+            if type(item) in _CONTAINERS:
+                _sort_sets(getattr(value, name, None), item)
+
+
+def _sort_parts(values: Iterable[Any], json_values: Iterable[Any]) -> None:
+    for value, json_value in zip(values, json_values, strict=False):
+        if type(json_value) in _CONTAINERS:
+            _sort_sets(value, json_value)
+
+
+def _has_serializers(value: object) -> bool:
+    """Returns True for a model with its own serializers, which may write a set in an order of their own."""
+    if not isinstance(value, BaseModel):
+        return False
+    decorators = type(value).__pydantic_decorators__
+    return bool(decorators.field_serializers or decorators.model_serializers)
 
 
 # -- categories -----------------------------------------------------------------------------------------------

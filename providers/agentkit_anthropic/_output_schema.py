@@ -43,8 +43,8 @@ def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a copy of a JSON schema without the keywords that Anthropic's grammar compiler does not accept.
 
     The `description` of the copy lists the removed keywords, except `$schema`, with their values. `oneOf` becomes
-    `anyOf`. The schema of an object gets `"additionalProperties": false`. This does not change the meaning of the
-    schema, because of `Capabilities.needs_closed_output`.
+    `anyOf`. An object schema gets `"additionalProperties": false`. This forbids no property that the schema
+    describes: schemas with open objects are not sent (`Capabilities.needs_closed_output`).
 
     The function changes only the top level of the schema. `map_schema` calls the function for each nested schema.
     """
@@ -54,7 +54,7 @@ def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     result = {key: item for key, item in schema.items() if key not in refused}
     if "oneOf" in result:
         result["anyOf"] = result.pop("oneOf")
-    if result.get("type") == "object":
+    if result.get("type") == "object" or "properties" in result:
         result["additionalProperties"] = False
     note = ", ".join(f"{key}: {to_json(item).decode()}" for key, item in refused.items() if key != "$schema")
     if note:

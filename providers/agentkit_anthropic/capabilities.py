@@ -73,6 +73,7 @@ MESSAGES = Capabilities(
     name="Anthropic Messages",
     issuer="anthropic",
     wire="anthropic",
+    output_recursion="none",  # Anthropic docs: structured-outputs
     needs_closed_output=True,  # "For 'object' type, 'additionalProperties' must be explicitly set to false"
     cache_breakpoints=True,
     layout=LAYOUT,

@@ -54,6 +54,7 @@ GENERATE = Capabilities(
     name="Gemini",
     issuer="gemini",
     wire="gemini",
+    output_recursion="optional",  # google-genai: GenerateContentConfig.response_json_schema
     json_object="native",  # the field `response_mime_type` requests JSON (google-genai: GenerateContentConfig)
     layout=LAYOUT,
     turns=TurnCapabilities(

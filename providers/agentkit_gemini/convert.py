@@ -23,6 +23,7 @@ from agentkit.provider_kit import (
     copy_json,
     declare_tool,
     get_state_fields,
+    map_schema,
     split_results,
 )
 from agentkit_gemini._tool_responses import build_response_fields
@@ -168,8 +169,20 @@ def _options(task: RequestSpec) -> dict[str, Any]:
     if task.output:
         options["response_mime_type"] = "application/json"
         if task.capabilities.output == "schema":
-            options["response_json_schema"] = copy_json(task.output.schema)
+            options["response_json_schema"] = map_schema(task.output.schema, _separate_reference)
     return options
+
+
+def _separate_reference(schema: dict[str, Any]) -> dict[str, Any]:
+    """Moves a `$ref` into an `anyOf` if the `$ref` has other keywords next to it, such as `description`.
+
+    The API allows only keys that begin with `$` next to a `$ref` (google-genai: GenerateContentConfig). A `$ref`
+    next to an `anyOf` is sent unchanged.
+    """
+    if "$ref" not in schema or "anyOf" in schema or all(key.startswith("$") for key in schema):
+        return schema
+    others = {key: item for key, item in schema.items() if key != "$ref"}
+    return {"anyOf": [{"$ref": schema["$ref"]}], **others}
 
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentkit.legalize.strict_schemas import close_for_strict, find_open_object
-from agentkit.provider_kit import StrictRules
+from agentkit.legalize.strict_schemas import close_for_strict, explain_refusal, find_open_object
+from agentkit.provider_kit import Capabilities, StrictRules
 
 KEYWORDS = ("type", "properties", "required", "additionalProperties", "items", "anyOf", "allOf", "prefixItems")
 NAMED = ("enum", "const", "$ref", "$defs", "definitions", "format", "title", "description")
@@ -224,9 +224,56 @@ FREE: dict[str, Any] = {"type": "object"}
         ({**create_object(a={"$ref": "#/$defs/Any"}), "$defs": {"Any": FREE}}, "schema at Any"),
         ({**FREE, "additionalProperties": False}, ""),
         ({**FREE, "properties": {"a": TEXT}}, ""),
-        ({**FREE, "anyOf": [create_object(a=TEXT)]}, ""),
+        ({**FREE, "anyOf": [create_object(a=TEXT)]}, "schema root"),
+        ({**FREE, "allOf": [{"properties": {"a": TEXT}}]}, "schema root"),
+        ({**FREE, "properties": {"a": TEXT}, "allOf": [{"properties": {"b": TEXT}}]}, "schema root"),
+        ({**create_object(a={**FREE, **refer("Leaf")}), "$defs": {"Leaf": LEAF}}, "schema at a"),
+        (create_object(a={"allOf": [{**FREE, "properties": {"b": TEXT}}]}), "schema at a.allOf[0]"),
+        ({**create_object(a=TEXT, b=TEXT), "anyOf": [{"properties": {"a": TEXT}}]}, "schema at anyOf[0]"),
+        (
+            {**create_object(a=TEXT), "anyOf": [refer("Open")], "$defs": {"Open": {"properties": {"a": TEXT}}}},
+            "schema at anyOf[0]",
+        ),
+        ({**create_object(a=TEXT), "anyOf": [refer("Leaf")], "$defs": {"Leaf": LEAF}}, ""),
+        ({**FREE, "enum": [{"a": 1}]}, "schema root"),
+        ({**FREE, "properties": {"a": TEXT}, "patternProperties": {"^x": TEXT}}, "schema root"),
+        (create_object(a={"patternProperties": {"^x": TEXT}, "additionalProperties": False}), "schema at a"),
+        ({**create_object(a=TEXT, b=TEXT), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, ""),
+        (create_object(a={"anyOf": [{**FREE, "properties": {"b": TEXT}}, TEXT]}), ""),
+        ({**create_object(a={**refer("Leaf"), "description": "d"}), "$defs": {"Leaf": LEAF}}, ""),
         (create_object(a=True, b=TEXT), ""),
     ],
 )
 def test_an_open_object_is_found_by_its_place(schema: dict[str, Any], name: str) -> None:
     assert find_open_object(schema) == name
+
+
+RECURSIVE = "the schema is recursive"
+REQUIRED = "a required property of the schema is recursive"
+
+
+@pytest.mark.parametrize(
+    ("required", "none", "optional"),
+    [
+        (["next"], RECURSIVE, REQUIRED),
+        ([], RECURSIVE, ""),
+        (None, RECURSIVE, ""),
+    ],
+)
+@pytest.mark.parametrize("reference", ["#", "#/$defs/A", "#/properties/next"])
+def test_a_recursive_output_schema_is_refused_where_the_target_refuses_recursion(
+    reference: str, required: list[str] | None, none: str, optional: str
+) -> None:
+    part: dict[str, Any] = {**FREE, "properties": {"next": {"$ref": reference}}, "required": required}
+    part = {key: item for key, item in part.items() if item is not None}
+    schema = {**part, "properties": {"next": part}, "$defs": {"A": part}}
+    found = [
+        explain_refusal(schema, Capabilities(name="X", output_recursion=mode))
+        for mode in ("any", "none", "optional")
+    ]
+    assert found == ["", none, optional]
+
+
+def test_a_property_with_the_name_properties_is_no_keyword() -> None:
+    schema = create_object(properties={"type": "array", "items": {"$ref": "#"}})
+    assert explain_refusal(schema, Capabilities(name="X", output_recursion="optional")) == REQUIRED

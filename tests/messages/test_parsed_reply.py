@@ -55,6 +55,9 @@ VALUES: Final[list[tuple[str, Any, Any]]] = [
     (f"```json\n{TEXT}\n```", Answer, ANSWER),
     (f"Here it is:\n```\n{TEXT}\n```\nAnything else?\n```\n1\n```", Answer, ANSWER),
     (f"  ```json\n{TEXT}", Answer, ANSWER),
+    (f"```json\n{TEXT}```", Answer, ANSWER),
+    (f"```json\r\n{TEXT}\r\n```\r\n", Answer, ANSWER),
+    ('```json\n{"value": "a\u2028b\x85c"}\n```', str, "a\u2028b\x85c"),
     (f"[{TEXT}]", list[Answer], [ANSWER]),
     (f'{{"value": [{TEXT}]}}', list[Answer], [ANSWER]),
     (f'{{"value": {TEXT}}}', Answer | None, ANSWER),
@@ -168,6 +171,20 @@ def test_a_reply_with_only_tool_calls_has_no_value() -> None:
 def test_a_type_that_pydantic_does_not_support_is_refused_by_name(output: Any) -> None:
     with pytest.raises(OptionError, match=r"^parsed\(\): "):
         reply(TEXT).parsed(output)
+
+
+@pytest.mark.parametrize("output", [dict[int], Annotated[str, Field(pattern="(")]])  # type: ignore[misc]
+def test_an_invalid_type_or_constraint_is_an_option_error(output: Any) -> None:
+    with pytest.raises(OptionError, match=r"^parsed\(\): "):
+        reply("{}").parsed(output)
+
+
+def test_the_order_of_a_union_decides_which_of_two_equal_types_is_read() -> None:
+    class Copy(BaseModel):
+        value: int
+
+    for first, second in ((Box, Copy), (Copy, Box)):
+        assert type(reply('{"value": 1}').parsed(first | second)) is first
 
 
 def test_a_type_that_cannot_be_hashed_is_supported() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Any, Final, Literal
@@ -617,3 +617,11 @@ def test_no_text_can_take_the_place_of_a_media_block(text: str) -> None:
     assert [block for block in content if isinstance(block, ImageBlock)] == [PICTURE]
     assert isinstance(content[0], TextBlock)
     assert content[0].text == f'[[ ## pictures ## ]]\n{{"{text}": "'
+
+
+@pytest.mark.parametrize("annotation", [dict[int], Callable[[], int], type("Handle", (), {})])  # type: ignore[misc]
+def test_a_type_without_json_schema_is_an_option_error_of_a_compact_request(annotation: Any) -> None:
+    signature = Signature("question -> answer").with_updated_fields("answer", annotation)
+    capabilities = load_provider("openai").chat_formatter().capabilities("gpt-4o")
+    with pytest.raises(OptionError):
+        JSONAdapter(schema_style="compact").request_options(signature, capabilities)

@@ -440,7 +440,7 @@ ANSWERS: Final[list[Case]] = [
     Case("structured validates the answer", lambda _: read(None, ANSWER, Tide), Depth(3)),
     Case(
         "structured accepts no tool calls",
-        lambda _: catch(ParseError, read, None, call("search"), Tide),
+        lambda _: catch(ParseError, structured.as_type(Depth).parse, call("search")),
         "reply: expected a text, got a call of the tool search",
     ),
     Case(
@@ -451,7 +451,7 @@ ANSWERS: Final[list[Case]] = [
     Case("text reads the text", lambda _: read(text, " deep "), " deep "),
     Case(
         "text accepts no tool calls",
-        lambda _: catch(ParseError, read, text, call("search")),
+        lambda _: catch(ParseError, text.parse, call("search")),
         "reply: expected a text, got a call of the tool search",
     ),
     Case("strip removes white space at both ends", lambda _: read(text.strip(), " deep "), "deep"),

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Final
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from agentkit import ImageBlock, MessageError, OptionError, ParseError, Tool, URLSource
 from agentkit.prompts.fields import InputField, OutputField, SignatureField
@@ -104,6 +104,32 @@ def test_constraints_that_do_not_fit_the_type_are_refused(
     with pytest.raises(OptionError) as caught:
         _output(annotation, **options).validate(["a"])
     assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "options"),
+    [(str, {"pattern": "("}), (int, {"multiple_of": 0}), (dict[int], {"max_length": 3})],  # type: ignore[misc]
+)
+def test_a_constraint_that_pydantic_refuses_is_an_error_at_the_declaration(
+    annotation: Any, options: dict[str, Any]
+) -> None:
+    expected = "^score: pydantic does not support the type or a constraint"
+    with pytest.raises(OptionError, match=expected):
+        _output(annotation, **options)
+    with pytest.raises(OptionError, match=expected):
+        _output(annotation).with_options(options)
+
+
+def test_a_type_that_is_not_complete_may_have_constraints() -> None:
+    class Later(BaseModel):
+        items: list[Missing]  # type: ignore[name-defined]  # noqa: F821
+
+    assert _output(list[Later], max_length=3).constraint_text == "maximum length: 3"
+
+
+def test_a_constraint_that_does_not_fit_a_loaded_value_is_an_option_error() -> None:
+    with pytest.raises(OptionError, match=r"^score: pydantic cannot validate \[1\] \(Unable to apply constraint"):
+        _output(list[int], ge=3).load([1])
 
 
 def test_a_default_is_a_new_copy_at_each_call() -> None:

@@ -27,7 +27,9 @@ from agentkit.prompts import (
     JSONAdapter,
     OutputField,
     Outputs,
+    PromptAdapter,
     Signature,
+    XMLAdapter,
     ask,
 )
 from agentkit.testing import LoopbackServer, ScriptedModel
@@ -219,7 +221,60 @@ async def test_tools_of_the_call_are_offered_without_a_field() -> None:
     assert all(call.request["tools"][0]["function"]["name"] == "search" for call in model.calls)
 
 
+@pytest.mark.parametrize("adapter", [None, CHAT, XMLAdapter(), PromptAdapter(), JSONAdapter()])
+async def test_tool_calls_are_the_result_without_an_output_for_them(adapter: Any) -> None:
+    model = ScriptedModel([CALL])
+    prediction = await ask(model, REQUEST, adapter=adapter, tools=[search], retries=1)
+    assert prediction.tool_calls == CALL.tool_uses
+    assert prediction.value == {"verdict": None, "score": None}
+    assert len(model.calls) == 1
+
+
+async def test_the_fallback_keeps_the_tool_calls_that_were_run() -> None:
+    model = ScriptedModel([CALL, "Grounded, I think.", AS_JSON])
+    prediction = await ask(model, REQUEST, tools=[search], run_tools=3)
+    assert prediction.value == VALUE
+    roles = [message["role"] for message in model.calls[2].request["messages"]]
+    assert roles == ["system", "user", "assistant", "tool"]
+    assert "Outputs will be a JSON object" in str(model.calls[2].request["messages"][0])
+
+
+async def test_the_fallback_omits_replies_that_were_retried() -> None:
+    model = ScriptedModel([CALL, WRONG, "Grounded, I think.", AS_JSON])
+    await ask(model, REQUEST, tools=[search], run_tools=3, retries=1)
+    roles = [message["role"] for message in model.calls[3].request["messages"]]
+    assert roles == ["system", "user", "assistant", "tool"]
+
+
+async def test_a_fallback_adapter_that_refuses_the_signature_is_not_used() -> None:
+    request = Agent.delete("tools")(question="Tides?")
+    with pytest.raises(NoAnswerError) as caught:
+        await ask(ScriptedModel(["High."]), request)
+    assert [attempt.reply.text for attempt in caught.value.attempts] == ["High."]
+    model = ScriptedModel(["High.", f"[[ ## calls ## ]]\n[]\n\n{ANSWER}"])
+    assert (await ask(model, request, retries=1)).value == {"calls": [], "answer": "High."}
+
+
+async def test_missing_tool_calls_are_no_value_of_an_output_that_needs_some() -> None:
+    signature = Agent.delete("answer").with_updated_fields("calls", min_length=1)
+    model = ScriptedModel(["I would search for it.", "{}", CALL])
+    prediction = await ask(model, signature(question="Tides?", tools=[SEARCH]), retries=1)
+    assert prediction.value.calls == [*CALL.tool_uses]
+    failures = [attempt.error and attempt.error.failure for attempt in prediction.attempts]
+    assert failures == ["no_structure", "wrong_value", None]
+
+
 # -- options ----------------------------------------------------------------------------------------------------
+
+
+async def test_earlier_requests_are_not_pinned() -> None:
+    model = ScriptedModel([GOOD] * 2)
+    first = await ask(model, REQUEST, history=[Msg("Bob", "Be strict.", "user", pinned=True)])
+    assert [msg.pinned for msg in first.messages] == [False, True, False, False]
+    assert [msg.pinned for msg in first.attempts[0].messages] == [False, True, True]
+    second = await ask(model, REQUEST, history=first.messages[1:])
+    assert [msg.pinned for msg in second.attempts[0].messages] == [False, True, False, False, True]
+    assert [msg.pinned for msg in second.messages] == [False, True, False, False, False, False]
 
 
 async def test_replies_in_examples_are_turns_of_the_viewer() -> None:

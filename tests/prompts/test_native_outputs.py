@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentkit import Msg, OptionError, TextBlock, ThinkingBlock
+from agentkit import Msg, OptionError, ParseError, TextBlock, ThinkingBlock, Tool, ToolUseBlock
 from agentkit.prompts import (
     Adapter,
     ChatAdapter,
@@ -90,6 +90,64 @@ def test_the_option_is_a_boolean_of_the_outer_adapter() -> None:
         PromptAdapter(modes={"short": PromptAdapter(native_reasoning=True)})
 
 
+# -- tool calls -----------------------------------------------------------------------------------------------
+
+
+class Router(Signature):
+    """Choose the next tool calls."""
+
+    question: str = InputField()
+    tools: list[Tool] = InputField()
+    calls: list[ToolUseBlock] = OutputField(min_length=1, max_length=1)
+
+
+CALL = ToolUseBlock("c1", "look", {})
+ONE_CALL = Msg("F", [CALL], "assistant")
+TWO_CALLS = Msg("F", [CALL, ToolUseBlock("c2", "look", {})], "assistant")
+
+
+@pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
+def test_a_missing_section_for_tool_calls_is_no_empty_list(kind: type[Adapter]) -> None:
+    adapter = kind(native_tools=False)
+    with pytest.raises(ParseError) as caught:
+        adapter.parse(Router, "I would look.")
+    assert caught.value.failure == "no_structure"
+    assert adapter.parse(Router, ONE_CALL) == {"calls": [CALL]}
+    optional = Router.with_updated_fields("calls", default_factory=lambda: [CALL])
+    reply = "{}" if kind is JSONAdapter else "I would look."
+    assert adapter.parse(optional, reply) == {"calls": [CALL]}
+
+
+@pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter, PromptAdapter])
+@pytest.mark.parametrize(("reply", "count"), [(Msg("F", "{}", "assistant"), 0), (TWO_CALLS, 2)])
+def test_tool_calls_obey_the_constraints_of_their_output(kind: type[Adapter], reply: Msg, count: int) -> None:
+    adapter = kind(native_tools=True)
+    assert adapter.parse(Router, ONE_CALL) == {"calls": [CALL]}
+    with pytest.raises(ParseError, match=f"not {count}") as caught:
+        adapter.parse(Router, reply)
+    error = caught.value
+    assert (error.failure, error.place, error.message) == ("wrong_value", "calls", reply)
+
+
+def test_tool_calls_in_a_text_obey_the_constraints_of_their_output() -> None:
+    section = '[[ ## calls ## ]]\n[{"name": "look", "args": {}}'
+    assert ChatAdapter().parse(Router, f"{section}]")["calls"][0].name == "look"
+    with pytest.raises(ParseError, match="not 2"):
+        ChatAdapter().parse(Router, f'{section}, {{"name": "look", "args": {{}}}}]')
+
+
+def test_a_reply_without_tool_calls_has_the_default_of_their_output() -> None:
+    signature = Router.with_updated_fields("calls", default_factory=list)
+    assert ChatAdapter(native_tools=True).parse(signature, "No.") == {"calls": []}
+
+
+def test_a_constraint_does_not_hide_that_a_reply_was_cut_off() -> None:
+    ended = Msg("F", TWO_CALLS.content, "assistant", metadata={"reply": {"finish_reason": "length"}})
+    with pytest.raises(ParseError) as caught:
+        ChatAdapter(native_tools=True).parse(Router, ended)
+    assert caught.value.failure == "cut_off"
+
+
 # -- citations ------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +188,15 @@ def test_the_prompt_omits_citations_and_the_citations_of_the_reply_are_the_outpu
 @pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
 def test_without_the_option_the_prompt_has_citations(kind: type[Adapter]) -> None:
     assert "sources" in kind().format(Report, {"question": "Weather?"})[0].text
+
+
+@pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
+def test_a_missing_section_for_citations_is_no_empty_list(kind: type[Adapter]) -> None:
+    text: str = next(text for adapter, text in CITING.values() if type(adapter) is kind)
+    with pytest.raises(ParseError) as caught:
+        kind().parse(Report, text)
+    assert (caught.value.failure, caught.value.place) == ("no_structure", "sources")
+    assert kind().parse(Report, cite(text))["sources"] == [Citation(cited_text="Rain all day.")]
 
 
 def test_the_schema_omits_citations() -> None:

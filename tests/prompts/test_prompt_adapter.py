@@ -21,6 +21,7 @@ from agentkit import (
     MessageError,
     MissingExtraError,
     Msg,
+    MultiAgentHistory,
     NoAnswerError,
     OptionError,
     ParseError,
@@ -496,8 +497,8 @@ def test_an_output_for_tool_calls_has_the_calls_of_the_reply() -> None:
     assert adapter.parse(Agent, both) == {"calls": [*CALL.tool_uses], "answer": 3}
     assert adapter.parse(Agent, CALL) == {"calls": [*CALL.tool_uses], "answer": None}
     assert adapter.parse(Agent, '{"value": 3}') == {"calls": [], "answer": 3}
-    with pytest.raises(ParseError):
-        adapter.parse(Agent, Msg("Friday", [TextBlock('{"value": "x"}'), *CALL.blocks], "assistant"))
+    wrong = Msg("Friday", [TextBlock('{"value": "x"}'), *CALL.blocks], "assistant")
+    assert adapter.parse(Agent, wrong) == {"calls": [*CALL.tool_uses], "answer": None}
     with pytest.raises(OptionError, match="the output 'calls' has tool calls, which templates cannot describe"):
         PromptAdapter(native_tools=False).format(Agent, {"question": "Tides?"})
 
@@ -685,6 +686,92 @@ async def test_tool_calls_are_the_value_of_a_parser_with_tools() -> None:
     assert prediction.value == ToolRequests(CALL.tool_uses)
     assert prediction.tool_calls == CALL.tool_uses
     assert [tool["function"]["name"] for tool in model.calls[0].request["tools"]] == ["search"]
+
+
+@pytest.mark.parametrize("parser", [structured, parsers.json, last_code_block, yaml])
+def test_the_text_beside_tool_calls_is_parsed_if_possible(parser: Any) -> None:
+    adapter = PromptAdapter(parser=parser)
+    assert adapter.parse(Height, CALL) == {"answer": None}
+    for said, answer in (("Let me look.", None), ("```\n3\n```", 3)):
+        reply = Msg("Friday", [TextBlock(said), *CALL.blocks], "assistant")
+        assert adapter.parse(Height, reply) == {"answer": answer}
+
+
+def test_tool_calls_of_an_incomplete_reply_are_no_result() -> None:
+    ended = replace(CALL, metadata={"reply": {"finish_reason": "length"}})
+    with pytest.raises(ParseError) as caught:
+        PromptAdapter().parse(Height, ended)
+    assert caught.value.failure == "cut_off"
+
+
+@pytest.mark.parametrize("parser", [tool_call, structured.as_type(int).with_tools(Tool("look"))])
+def test_a_parser_with_tools_refuses_other_tool_calls(parser: Any) -> None:
+    with pytest.raises(ParseError, match="search"):
+        PromptAdapter(parser=parser).parse(Height, CALL)
+
+
+@pytest.mark.anyio
+async def test_feedback_is_the_result_of_a_wrong_answer_call() -> None:
+    replies = [
+        Msg("Friday", [ToolUseBlock(id, "answer", {"value": value})], "assistant")
+        for id, value in (("c1", "deep"), ("c2", 3))
+    ]
+    model = ScriptedModel(replies)
+    prediction = await ask(model, Height(harbor="Brest"), adapter=PromptAdapter(parser=tool_call), retries=1)
+    assert prediction.value == 3
+    result = prediction.messages[3].blocks[0]
+    assert isinstance(result, ToolResultBlock)
+    assert (result.id, result.is_error) == ("c1", True)
+    assert "valid integer" in result.text
+    assert [message["role"] for message in model.calls[1].request["messages"]][2:] == ["assistant", "tool"]
+
+
+def test_the_answer_call_of_an_example_has_a_result() -> None:
+    row = Example({"harbor": "Vigo"}, {"answer": 3})
+    msgs = PromptAdapter(parser=tool_call).format(Height, {"harbor": "Brest"}, examples=[row], history=[row])
+    assert [msg.role for msg in msgs] == ["system", *["user", "assistant", "user"] * 2, "user"]
+    for reply, answered in ((msgs[2], msgs[3]), (msgs[5], msgs[6])):
+        (call,), (result,) = reply.tool_uses, answered.blocks
+        assert isinstance(result, ToolResultBlock)
+        assert (result.id, result.text, result.is_error) == (call.id, "Done.", False)
+    assert msgs[3].metadata == msgs[2].metadata
+
+
+def test_the_answer_call_of_a_history_row_has_a_result() -> None:
+    class Turn(Signature):
+        """Answer."""
+
+        history: History = InputField()
+        question: str = InputField()
+        tools: list[Tool] = InputField()
+        calls: list[ToolUseBlock] = OutputField()
+        answer: int = OutputField()
+
+    row = {"question": "Tides?", "answer": 3, "calls": [*CALL.tool_uses]}
+    adapter = PromptAdapter(parser=tool_call)
+    msgs = adapter.format(Turn, {"history": [row], "question": "Q", "tools": [SEARCH]})
+    assert [msg.role for msg in msgs] == ["system", "user", "assistant", "user", "user"]
+    assert [call.name for call in msgs[2].tool_uses] == ["answer", "search"]
+    (result,) = msgs[3].blocks
+    assert isinstance(result, ToolResultBlock)
+    assert (result.id, result.text) == (msgs[2].tool_uses[0].id, "Done.")
+
+
+@pytest.mark.anyio
+async def test_messages_of_a_prefix_keep_their_speakers() -> None:
+    class Chat(Signature[str]):
+        """Answer."""
+
+        question: str
+        prefix: list[Msg]
+
+    prefix = [Msg("Alice", "I am Alice.", "assistant"), Msg("assistant", "Hm.", "assistant")]
+    model = ScriptedModel(['{"value": "ok"}'], history=MultiAgentHistory(viewer="Friday"))
+    request = Chat(question="Who?", prefix=prefix)
+    row = Example({"question": "Who?", "prefix": prefix[:1]}, {"answer": "me"})
+    prediction = await ask(model, request, adapter=PromptAdapter(), examples=[row])
+    names = [msg.name for msg in prediction.messages]
+    assert names == ["system", "user", "Alice", "Friday", "user", "Alice", "assistant", "Friday"]
 
 
 @pytest.mark.anyio

@@ -92,6 +92,21 @@ def test_a_generic_signature_gets_its_answer_from_its_parameter() -> None:
     assert ChooseNumber.output_fields["answer"].type is int
 
 
+def test_a_call_of_a_class_whose_output_has_no_type_is_an_error() -> None:
+    class Extract(Signature[_T]):
+        """Extract the value."""
+
+        text: str
+
+    class ExtractInt(Extract[int]):
+        pass
+
+    assert ExtractInt(text="x").text == "x"
+    for signature in (Extract, Extract[int]):
+        with pytest.raises(OptionError, match=r"Declare a class .*`class ExtractInt\(Extract\[int\]\)`"):
+            signature(text="x")
+
+
 def _declare_without_marker() -> object:
     class Wrong(Signature):
         text: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import anyio
@@ -141,7 +141,8 @@ async def test_a_field_event_follows_the_delta_that_caused_it() -> None:
     assert prediction.value == VALUE
     assert prediction.message.text == GOOD
     assert [attempt.error for attempt in prediction.attempts] == [None]
-    assert prediction.messages == (*prediction.attempts[0].messages, prediction.message)
+    sent = [replace(msg, pinned=False) for msg in prediction.attempts[0].messages]
+    assert prediction.messages == (*sent, prediction.message)
 
 
 async def test_the_last_field_ends_before_the_end_of_the_message() -> None:
@@ -316,6 +317,23 @@ async def test_tool_calls_are_an_output_at_the_end() -> None:
     assert prediction.tool_calls == (call,)
     assert fields(events)[-3:] == [("-calls", [call]), "+answer", ("-answer", None)]
     assert [tool["function"]["name"] for tool in model.calls[0].request["tools"]] == ["search"]
+
+
+async def test_tool_calls_are_the_result_without_native_tools() -> None:
+    call = Msg("Friday", [ToolUseBlock("c1", "search", {"query": "tides"})], "assistant")
+    model = ScriptedModel([call])
+    _, prediction = await read(model, tools=[search])
+    assert prediction.tool_calls == call.tool_uses
+    assert prediction.value == {"verdict": None, "score": None}
+    assert len(model.calls) == 1
+
+
+async def test_a_fallback_adapter_that_refuses_the_signature_is_not_used() -> None:
+    model = ScriptedModel(["No idea."])
+    async with stream(model, Agent.delete("tools")(question="Tides?")) as events:
+        with pytest.raises(NoAnswerError) as caught:
+            await events.finish()
+    assert [attempt.reply.text for attempt in caught.value.attempts] == ["No idea."]
 
 
 @dataclass(frozen=True)

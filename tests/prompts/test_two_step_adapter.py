@@ -221,10 +221,11 @@ async def test_a_reply_that_has_no_text_or_ended_early_needs_no_second_call() ->
     model = ScriptedModel([])
     cut = Msg("Friday", "It is", "assistant", metadata={"reply": {"finish_reason": "length"}})
     call = Msg("Friday", [ToolUseBlock("c", "look", {})], "assistant")
-    for reply, failure in ((cut, "cut_off"), (call, "no_structure"), (" ", "no_structure")):
+    for reply, failure in ((cut, "cut_off"), (" ", "no_structure")):
         with pytest.raises(ParseError) as caught:
             await TwoStepAdapter(model).extract(Judge, reply)
         assert caught.value.failure == failure
+    assert await TwoStepAdapter(model).extract(Judge, call) == dict.fromkeys(Judge.output_fields)
     assert model.calls == []
 
 
@@ -243,6 +244,7 @@ async def test_native_tool_calls_are_an_output() -> None:
     assert adapter.format(Agent, {"question": "Q", "tools": [Tool("look")]})[1].text == "question: Q"
     only = Msg("Friday", [call], "assistant")
     assert await adapter.extract(Agent, only) == {"calls": [call], "answer": None}
+    assert await TwoStepAdapter(model).extract(Agent, only) == {"calls": [call], "answer": None}
     both = Msg("Friday", [TextBlock("Yes."), call], "assistant")
     assert await adapter.extract(Agent, both) == {"calls": [call], "answer": "yes"}
 
@@ -333,3 +335,13 @@ def test_dspy_writes_the_same_texts() -> None:
     output = subprocess.run([python, "-c", _SCRIPT], check=True, capture_output=True, text=True).stdout
     msgs = TwoStepAdapter(ScriptedModel([])).format(Judge, INPUTS, examples=[COMPLETE, INCOMPLETE])
     assert [tuple(turn) for turn in json.loads(output)] == [*turns(msgs), *EXTRACTION]
+
+
+def test_an_input_that_cannot_be_written_is_an_option_error() -> None:
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)
+    adapter = TwoStepAdapter(ScriptedModel([]))
+    with pytest.raises(OptionError, match="nested too deeply"):
+        adapter.format(Signature("items: list -> answer"), {"items": cyclic})
+    with pytest.raises(OptionError, match="cannot be written as a text"):
+        adapter.format(Signature("items: list -> answer"), {"items": [10**5_000]})

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agentkit import OptionError, ParseError
 from agentkit.prompts.field_types import Code, Reasoning
@@ -736,3 +736,63 @@ def test_nan_is_a_float_and_no_integer() -> None:
     assert math.isnan(parse_value("NaN", float))
     with pytest.raises(ParseError):
         parse_value("NaN", Annotated[float, Field(allow_inf_nan=False)])
+
+
+class StrictTrip(BaseModel):
+    """Strict model whose values have another form in JSON than in Python."""
+
+    model_config = ConfigDict(strict=True)
+
+    day: date
+    color: Color
+    stops: tuple[str, ...]
+    sizes: set[int] = set()
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation", "value"),
+    [
+        (
+            '{"day": "2024-05-01", "color": "red", "stops": ["a"], "sizes": [1]}',
+            StrictTrip,
+            StrictTrip(day=date(2024, 5, 1), color=Color.RED, stops=("a",), sizes={1}),
+        ),
+        ("2024-05-01", Annotated[date, Field(strict=True)], date(2024, 5, 1)),
+        ("[1, 2]", Annotated[set[int], Field(strict=True)], {1, 2}),
+        ("red", Annotated[Color, Field(strict=True)], Color.RED),
+        ("3", Annotated[int, Field(strict=True)], 3),
+    ],
+)
+def test_a_strict_type_is_read_from_its_json_form(text: str, annotation: Any, value: object) -> None:
+    assert parse_value(text, annotation) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "place"),
+    [
+        ('{"day": "2024-05-01", "color": "red", "stops": [1]}', StrictTrip, "reply.stops[0]"),
+        ({"day": "2024-05-01", "color": "red", "stops": "a"}, StrictTrip, "reply.stops"),
+        ('"3"', Annotated[int, Field(strict=True)], "reply"),
+        (object(), Annotated[set[int], Field(strict=True)], "reply"),
+    ],
+)
+def test_a_strict_type_refuses_values_that_need_a_conversion(value: object, annotation: Any, place: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_value(value, annotation)
+    assert caught.value.place == place
+
+
+def test_a_constraint_that_does_not_fit_the_value_is_a_parse_error() -> None:
+    annotation = Annotated[int | str, Field(ge=0)]
+    assert parse_value("3", annotation) == 3
+    with pytest.raises(ParseError, match=r"^reply: Unable to apply constraint 'ge'") as caught:
+        parse_value("unknown", annotation)
+    assert caught.value.failure == "wrong_value"
+
+
+def test_a_type_error_of_a_validator_is_not_a_parse_error() -> None:
+    def check(value: object) -> object:
+        raise TypeError("a fault of the validator")
+
+    with pytest.raises(TypeError, match="a fault of the validator"):
+        parse_value("3", Annotated[int, AfterValidator(check)])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, Literal, NewType, Optional, Union
+from typing import Annotated, Any, Final, Literal, NewType, Optional, Union
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel, field_serializer
 
 from agentkit import OptionError
 from agentkit.prompts.field_types import Code, Reasoning
@@ -115,3 +116,60 @@ def test_a_type_that_pydantic_does_not_support_is_an_option_error() -> None:
     with pytest.raises(OptionError) as caught:
         get_value_type(list[Unknown]).validate([])
     assert caught.value.advice == "Use a type that pydantic supports."
+
+
+@pytest.mark.parametrize("annotation", [dict[int], Annotated[str, Field(pattern="(")]])  # type: ignore[misc]
+def test_an_invalid_type_or_constraint_is_an_option_error(annotation: Any) -> None:
+    with pytest.raises(OptionError, match=r"^type: "):
+        get_value_type(annotation).validate([])
+
+
+class Tags(BaseModel):
+    names: set[str]
+    parts: list[frozenset[str]] = []
+
+
+class SortedTags(BaseModel):
+    names: set[str]
+
+    @field_serializer("names")
+    def write_names(self, names: set[str]) -> list[str]:
+        return sorted(names, reverse=True)
+
+
+@dataclass
+class Box:
+    names: set[str]
+
+
+LETTERS: Final = frozenset("edcba")
+SORTED: Final = ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("value", "json_value"),
+    [
+        (LETTERS, SORTED),
+        ({"x": [1, (LETTERS, "y")]}, {"x": [1, [SORTED, "y"]]}),
+        (frozenset({LETTERS, frozenset({"a"})}), [SORTED, ["a"]]),
+        (Tags(names=set(LETTERS), parts=[LETTERS]), {"names": SORTED, "parts": [SORTED]}),
+        ([Box(set(LETTERS))], [{"names": SORTED}]),
+        (RootModel[set[str]](set(LETTERS)), SORTED),
+        (SortedTags(names=set(LETTERS)), {"names": SORTED[::-1]}),
+    ],
+)
+def test_the_items_of_sets_are_sorted(value: object, json_value: object) -> None:
+    assert as_json_value(value) == json_value
+
+
+def test_values_that_cannot_be_compared_are_written() -> None:
+    class Incomparable:
+        def __eq__(self, other: object) -> bool:
+            raise ValueError("ambiguous")
+
+        __hash__ = None  # type: ignore[assignment]
+
+        def __str__(self) -> str:
+            return "x"
+
+    assert as_json_value([Incomparable(), LETTERS]) == ["x", SORTED]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, Final, Literal, cast
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from agentkit import ModelError, Msg, OptionError, ParseError, TextBlock, Tool
 from agentkit.provider_kit import OutputSchema
 from agentkit.testing import LoopbackServer, ScriptedModel
+from agentkit.tools.json_schema import as_output_schema
 from tests.providers import PROVIDERS, chat, problems, system, user
 from tests.providers.calling import HELLO, create_model
 
@@ -79,6 +81,8 @@ OPEN_SCHEMAS: Final = [
     (FREE, "schema root"),
     ({**FREE, "properties": {"a": FREE}, "required": ["a"]}, "schema at a"),
     ({**FREE, "additionalProperties": {"type": "integer"}}, "schema root"),
+    ({**FREE, "allOf": [{"properties": {"a": {"type": "integer"}}}]}, "schema root"),
+    ({**FREE, "properties": {"a": FREE}, "patternProperties": {"^x": {"type": "integer"}}}, "schema root"),
 ]
 
 
@@ -101,6 +105,85 @@ def test_an_object_with_any_properties_is_never_closed(
         (synthesis,) = plan.ledger.syntheses
         expected = f"response_format sent without strict mode, because the {name} allows additional properties"
         assert synthesis.reason == expected
+
+
+class Node(BaseModel):
+    value: int
+    children: list[Node] = []
+
+
+@pytest.mark.parametrize("output", [Node, list[Node]])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_recursive_schema_is_in_the_prompt_where_the_api_refuses_recursion(provider: str, output: Any) -> None:
+    plan = chat(provider).lower([user("Hi")], response_format=output)
+    assert problems(provider, plan.request) == []
+    causes = {
+        "anthropic": "the schema is recursive",
+        "gemini": "a required property of the schema is recursive",
+    }
+    if provider in causes:
+        (synthesis,) = plan.ledger.syntheses
+        expected = f"the API cannot enforce a JSON schema if {causes[provider]}"
+        assert synthesis.reason == f"{expected}, so a text asks the model to follow the schema"
+        assert _find_native_schema(plan.request) is None
+    else:
+        assert "recursive" not in str(plan.ledger.syntheses)
+
+
+def test_gemini_enforces_a_schema_that_is_recursive_in_an_optional_property() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "next": {"$ref": "#"}}, "required": ["a"]}
+    plan = chat("gemini").lower([user("Hi")], response_format=schema)
+    assert (_find_native_schema(plan.request), plan.ledger.syntheses) == (schema, [])
+
+
+class City(BaseModel):
+    kind: Literal["city"]
+    size: Size
+
+
+class Size(Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+class Country(BaseModel):
+    kind: Literal["country"]
+    cities: list[City]
+    capital: City | None = Field(None, description="The capital.")
+
+
+class Place(BaseModel):
+    place: City | Country
+    name: str = Field(description="The name.")
+    size: Size
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+@pytest.mark.parametrize("output", [Place, Country, City | Country, Place | None, list[Place]])
+def test_the_schema_of_a_model_is_enforced_unchanged(provider: str, output: Any) -> None:
+    plan = chat(provider).lower([user("Hi")], response_format=output)
+    expected = as_output_schema(output)
+    assert expected is not None
+    assert (_find_native_schema(plan.request), plan.ledger.syntheses) == (expected.schema, [])
+
+
+def _find_native_schema(request: dict[str, Any]) -> Any:
+    output = request.get("output_config", {}).get("format", {}).get("schema")
+    return output or request.get("config", {}).get("response_json_schema")
+
+
+class Described(BaseModel):
+    city: City = Field(description="The city.")
+
+
+def test_gemini_gets_no_keyword_next_to_a_reference() -> None:
+    for provider, city in [
+        ("anthropic", {"$ref": "#/$defs/City", "description": "The city."}),
+        ("gemini", {"anyOf": [{"$ref": "#/$defs/City"}], "description": "The city."}),
+    ]:
+        plan = chat(provider).lower([user("Hi")], response_format=Described)
+        assert _find_native_schema(plan.request)["properties"] == {"city": city}
+        assert plan.ledger.syntheses == []
 
 
 @pytest.mark.anyio
