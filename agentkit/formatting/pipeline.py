@@ -140,7 +140,7 @@ def _find_features(conversation: LegalConversation, spec: RequestSpec) -> int:
 def select_stages(
     target: Capabilities,
 ) -> tuple[tuple[Callable[[LegalConversation, StageContext], LegalConversation], int], ...]:
-    """Returns the function of each stage that a target needs, with the features for which the function runs."""
+    """Returns the pipeline stages that a target needs: functions, each with the features that it rewrites."""
     stages = ((stage.run, stage.features(target)) for stage in STAGES)
     return tuple((run, features) for run, features in stages if features)
 

@@ -89,10 +89,10 @@ class NormalForm:
     alternating: bool
 
     def for_messages(self, msgs: Sequence[Msg]) -> NormalForm:
-        """Returns the properties of `msgs`: messages in normal form, without a system prompt.
+        """Returns the properties of rewritten messages. The rewriting must not change tool calls and results.
 
-        The tool calls and results of `msgs` must be in the same order as those of the original messages. They are
-        not checked again, so the method is faster than `agentkit.repair`.
+        The method does not check the tool calls and results of `msgs` again, so it is faster than the functions of
+        `agentkit.repair`. `msgs` must not contain a system prompt.
         """
         features, previous_side, alternating = 0, -1, True
         for msg in msgs:

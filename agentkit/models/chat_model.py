@@ -291,7 +291,7 @@ async def _generate_once(call: ModelCall) -> Msg:
     if not requires_stream:
         assert raised is not None
         # An error that is raised inside the `except` block has the SDK's error as its `__context__`. The SDK's
-        # error may contain an API key, so the error is raised here.
+        # error may contain an API key, so agentkit's error is raised after the block.
         raise raised
     call.endpoint.stream_only_models.add(call.model)
     return await _read_stream(call)

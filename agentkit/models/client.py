@@ -141,7 +141,7 @@ def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> 
         check_client(opened.client)
         return opened
     # An error that is raised inside the `except` block has the SDK's error as its `__context__`. The SDK's error
-    # may contain an API key, so the error is raised here.
+    # may contain an API key, so agentkit's error is raised after the block.
     raise refusal
 
 

@@ -70,10 +70,10 @@ def locate_block(
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
     """Yields the parts of the request to which the paths in an error text refer.
 
-    Yields each part together with the later turns of the request. A path can refer to several parts: the JSON
-    objects on the path, with the innermost object first and the turn last. If the path leads into a list in the
-    turn, the turn is omitted. If the path ends at a string, the string is a part, too. A string under a key for
-    texts comes before the objects, and any other string comes after the objects.
+    A path begins at a turn of the request. Each part is yielded together with the turns after this turn. A path
+    can refer to several parts: the JSON objects on the path, from the innermost object to the turn. If the path
+    leads into a list in the turn, the turn is not a part. If the path ends at a string, the string is a part, too.
+    A string whose key contains message text comes before the objects. Any other string comes after the objects.
     """
     turns = layout.read_turns(request)
     if not turns:

@@ -141,7 +141,7 @@ def _get_text(block: ToolResultBlock, place: str) -> str:
         return block.output
     texts = [item.text for item in block.output if isinstance(item, TextBlock)]
     if len(texts) < len(block.output):
-        reason = "a tool result in a row of a history cannot contain media"
+        reason = "a tool result in an input of the type History cannot contain media"
         raise OptionError(place, reason, "Pass the messages of the earlier turns as history=….")
     return "\n".join(texts)
 

@@ -99,7 +99,7 @@ class _Schema:
         return bool(self.schema.get("additionalProperties")) or names <= known.keys()
 
     def choose(self, names: set[str]) -> _Schema:
-        """Returns the member of a union that fits a value with children of these names. A text has no children."""
+        """Returns the union member that fits a value with children of these names. No names stand for a text."""
         choices = [choice for choice in self.choices if choice.type != "null"]
         if not names:
             return choices[0] if choices else self

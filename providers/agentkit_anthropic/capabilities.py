@@ -140,8 +140,8 @@ FACTS = (
     ModelFact(
         # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse the tool_choice types "tool" and "any"
         # (Anthropic docs: api/errors). Sonnet 5.5 refuses both too (models/sonnet-5-5/whats-new). The page on
-        # Fable 5.2 mentions no change. Fable 5 (anthropics/claude-cookbooks#854) and Haiku 5.5 (migration guide)
-        # accept both types.
+        # Fable 5.2 mentions no change from Fable 5.1. Fable 5 (anthropics/claude-cookbooks#854) and Haiku 5.5
+        # (migration guide) accept both types.
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}|claude-haiku-5[.-]5",
         {"tools.choices": frozenset({"auto", "none", "required", "tool"})},
         'only the newest models refuse the tool_choice types "tool" and "any" (Anthropic docs: api/errors)',
