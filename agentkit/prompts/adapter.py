@@ -61,7 +61,7 @@ class Adapter(ObservedSteps, ABC):
             `ask(…, reasoning_effort="low")`.
         native_citations: True to omit outputs of the type `list[Citation]` from the prompt. The citations of the
             reply become the value of these outputs. Without citations, the value is the default of the output, or
-            else an empty list.
+            else an empty list. Anthropic splits a cited text into several blocks, which are joined by line breaks.
         fallback: Adapter that `ask` uses once if a reply is not in the format of this adapter. A fallback adapter
             that refuses the request with an OptionError is not used. None means that there is no second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
