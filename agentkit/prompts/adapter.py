@@ -236,6 +236,9 @@ class Adapter(ObservedSteps, ABC):
 
     def format_demos(self, signature: _AnySignature, examples: Iterable[Example]) -> list[Msg]:
         """Returns the messages of the examples: a user message and a reply for each example."""
+        examples = [*examples]
+        if not examples:
+            return []
         inputs, outputs = [*signature.input_fields], [*signature.output_fields]
         rows: list[tuple[Completeness, Example]] = []
         for index, example in enumerate(examples):

@@ -217,9 +217,11 @@ def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:
     Raises:
         MessageError: `tools` is not a list, an item is not a tool, or two tools have the same name.
     """
-    if isinstance(tools, str | Mapping | Tool) or not isinstance(tools, Iterable | None):
+    if tools is None or tools == ():
+        return ()
+    if isinstance(tools, str | Mapping | Tool) or not isinstance(cast("object", tools), Iterable):
         raise MessageError("tools", f"expected a list of tools, got {type(tools).__name__}", "Pass a list.")
-    converted = tuple(_as_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools or ()))
+    converted = tuple(_as_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools))
     names: set[str] = set()
     for index, tool in enumerate(converted):
         if tool.name in names:
