@@ -223,15 +223,15 @@ class Adapter(ObservedSteps, ABC):
 
         If `is_request` is True, the content contains the reminder of the output format.
         """
-        sections: list[Sequence[Segment]] = [[prefix]] if prefix else []
+        segments: list[Segment] = [prefix] if prefix else []
         for name, field in signature.input_fields.items():
             if name in inputs and field.type is not History:
-                sections.append(self.format_field_with_value(field, inputs[name]))
+                section = self.format_field_with_value(field, inputs[name])
+                segments += ["\n\n", *section] if segments else section
         reminder = create_text(self, signature, "user_message_output_requirements") if is_request else ""
-        sections += [[text] for text in (reminder, suffix) if text]
-        segments: list[Segment] = []
-        for section in sections:
-            segments += ["\n\n", *section] if segments else section
+        for text in (reminder, suffix):
+            if text:
+                segments += ["\n\n", text] if segments else [text]
         return join_segments(segments)
 
     def format_demos(self, signature: _AnySignature, examples: Iterable[Example]) -> list[Msg]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, TypeAlias, cast
 
@@ -65,7 +66,7 @@ def join_segments(segments: Iterable[Segment]) -> str | tuple[Block, ...]:
     White space at the start and the end is removed.
     """
     segments = [*segments]
-    if all(isinstance(segment, str) for segment in segments):
+    with suppress(TypeError):  # fails if there are media blocks
         return "".join(cast("list[str]", segments)).strip()
     joined: list[Segment] = []
     for segment in segments:

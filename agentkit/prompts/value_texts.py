@@ -53,6 +53,8 @@ def _write(value: object, value_type: ValueType) -> str:
         return _list_items(cast("list[object]", value))
     if type(value) in _EXACT and type(value) is value_type.base:
         return str(value)
+    if type(value) is list and not value_type.members and {*map(type, cast("list[object]", value))} == {str}:
+        return f"[{', '.join(map(_dump, cast('list[str]', value)))}]"  # faster than `_dump` of the list
     json_value = value if type(value) is str else as_json_value(value)
     if type(json_value) in _CONTAINERS and not value_type.members:
         return _dump(json_value)
