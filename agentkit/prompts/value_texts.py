@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 from agentkit.errors import OptionError, ParseError
 from agentkit.prompts.value_escapes import escape_text
@@ -53,8 +53,8 @@ def _write(value: object, value_type: ValueType) -> str:
         return _list_items(cast("list[object]", value))
     if type(value) in _EXACT and type(value) is value_type.base:
         return str(value)
-    if type(value) is list and not value_type.members and {*map(type, cast("list[object]", value))} == {str}:
-        return f"[{', '.join(map(_dump, cast('list[str]', value)))}]"  # faster than `_dump` of the list
+    if not value_type.members and _has_only_texts(value):
+        return f"[{', '.join(map(_dump, value))}]"  # faster than `_dump` of the list
     json_value = value if type(value) is str else as_json_value(value)
     if type(json_value) in _CONTAINERS and not value_type.members:
         return _dump(json_value)
@@ -63,6 +63,10 @@ def _write(value: object, value_type: ValueType) -> str:
     if value_type.category in ("text", "code"):
         return str(json_value)
     return _find_readable(value, json_value, value_type)
+
+
+def _has_only_texts(value: object) -> TypeGuard[list[str]]:
+    return type(value) is list and {*map(type, cast("list[object]", value))} == {str}
 
 
 _EXACT: Final = (bool, int, float)
