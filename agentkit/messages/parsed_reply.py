@@ -19,6 +19,7 @@ from pydantic_core import SchemaError, to_json
 
 from agentkit.errors import MessageError, OptionError, ParseError, ParseFailure
 from agentkit.json_values import as_object, parse_json
+from agentkit.messages.basic_blocks import TextBlock
 from agentkit.messages.usage import FinishReason
 from agentkit.messages.validation_errors import describe_error
 from agentkit.reprs import as_one_line, shorten_repr
@@ -34,6 +35,7 @@ __all__ = [
     "find_root",
     "has_object_root",
     "parse_reply",
+    "read_text",
 ]
 
 VALUE_KEY: Final = "value"
@@ -67,7 +69,7 @@ def parse_reply(msg: Msg, expected: Any) -> Any:
         ParseError: The text is not JSON, or the value does not match the type. A possible cause is that the reply
             was cut off, refused or filtered.
     """
-    reader, text = _find_expected(expected), msg.text
+    reader, text = _find_expected(expected), read_text(msg)
     partial: dict[str, Any] = {}
     try:
         value = _read_json(text)
@@ -79,6 +81,28 @@ def parse_reply(msg: Msg, expected: Any) -> Any:
         place, reason = describe_error(error)
         failed = ParseError(reason, place=place or "reply", text=text, partial=partial)
     raise explain_error(failed, msg)
+
+
+def read_text(msg: Msg, line_start: str | None = None) -> str:
+    """Returns the text of a reply.
+
+    Adjacent text blocks are one text, because Anthropic splits a text at its citations. If another block is
+    between two text blocks, a line break separates the texts.
+
+    Args:
+        msg: Reply of a model.
+        line_start: Text that only the start of a line may have. A line break precedes a block that begins with it.
+    """
+    if isinstance(msg.content, str):
+        return msg.content
+    texts: list[str] = []
+    is_adjacent = True
+    for block in msg.content:
+        if isinstance(block, TextBlock):
+            is_part = is_adjacent and not (line_start and block.text.startswith(line_start))
+            texts.append(block.text if is_part or not texts else f"\n{block.text}")
+        is_adjacent = isinstance(block, TextBlock)
+    return "".join(texts)
 
 
 def explain_error(error: ParseError, msg: Msg) -> ParseError:

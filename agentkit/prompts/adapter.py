@@ -31,6 +31,7 @@ from agentkit.prompts.field_content import Segment, join_segments
 from agentkit.prompts.field_types import History
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.native_outputs import get_absent_value, omit_native_fields, read_native_outputs
+from agentkit.prompts.reply_texts import get_reply_text
 from agentkit.prompts.signature import Signature, SignatureMeta
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike, as_tools
@@ -61,7 +62,7 @@ class Adapter(ObservedSteps, ABC):
             `ask(…, reasoning_effort="low")`.
         native_citations: True to omit outputs of the type `list[Citation]` from the prompt. The citations of the
             reply become the value of these outputs. Without citations, the value is the default of the output, or
-            else an empty list. Anthropic splits a cited text into several blocks, which are joined by line breaks.
+            else an empty list.
         fallback: Adapter that `ask` uses once if a reply is not in the format of this adapter. A fallback adapter
             that refuses the request with an OptionError is not used. None means that there is no second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
@@ -313,7 +314,7 @@ class Adapter(ObservedSteps, ABC):
                 filtered. The attribute `partial` of the error contains the outputs that were parsed.
             OptionError: `reply` is neither a message nor a text.
         """
-        text = reply if isinstance(reply, str) and is_encodable(reply) else _as_message(reply).text
+        text = reply if isinstance(reply, str) and is_encodable(reply) else get_reply_text(_as_message(reply))
         shown = self.select_fields(signature)
         try:
             outputs = self.parse_text(shown, text) if shown.output_fields else {}

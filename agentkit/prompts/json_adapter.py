@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -20,6 +20,7 @@ from agentkit.prompts.field_content import Segment
 from agentkit.prompts.field_texts import placeholder, type_requirement
 from agentkit.prompts.field_types import Code, Reasoning
 from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.json_stream_parser import JSONStreamParser
 from agentkit.prompts.lenient_json import read_json
 from agentkit.prompts.signature import Signature
 from agentkit.prompts.tool_texts import as_tool_calls
@@ -124,14 +125,14 @@ class JSONAdapter(ChatAdapter):
 
         If a subclass overrides `parse_text`, the parser reports all fields at the end of the reply.
         """
-        from agentkit.prompts.json_stream_parser import JSONStreamParser
-
         if type(self).parse_text is not JSONAdapter.parse_text:
             return super().stream_parser(signature)
         return JSONStreamParser(self, signature)
 
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
         """Returns the outputs in the JSON object of a reply. Unknown keys are ignored.
+
+        If the reply contains several values of one output, the first value counts, as in a stream.
 
         Raises:
             ParseError: The text has no JSON object, the object lacks an output, or a value is invalid.
@@ -143,10 +144,17 @@ class JSONAdapter(ChatAdapter):
             reason = "expected a JSON object, but the reply has none"
             raise ParseError(reason, failure="no_structure", text=text)
         values, outputs = cast("dict[str, Any]", found), dict[str, Any]()
+        if _may_repeat(signature.output_fields, text):
+            values = {**values, **JSONStreamParser.read_first_values(self, signature, text)}
         for name, field in signature.output_fields.items():
             if name in values:
                 outputs[name] = parse_field(field, values[name], outputs, is_json=True)
         return self.fill_outputs(signature, outputs, text)
+
+
+def _may_repeat(names: Iterable[str], text: str) -> bool:
+    """Returns False if no name occurs more than once as a key in a JSON text."""
+    return "\\u" in text or any(text.count(f'"{name}"') > 1 for name in names)
 
 
 def _describe_compact(signature: _AnySignature) -> str:

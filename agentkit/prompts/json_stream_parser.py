@@ -3,8 +3,7 @@ r"""`JSONStreamParser`: finds the outputs in the JSON object of a streamed reply
 Idea
     A state machine reads the object. Each state is a method that reads some characters and returns the index after
     these characters. At the first place that is not JSON, the parser stops reading. At the end of the reply,
-    `Adapter.parse` repairs the complete text, and `finish` adds the missing events. If a key repeats, the events
-    have its first value, and `finish` returns its last value.
+    `Adapter.parse` repairs the complete text, and `finish` adds the missing events.
 
 Cost
     Each character is read once. The time is proportional to the length of the reply, however the reply is split.
@@ -68,8 +67,8 @@ class JSONStreamParser(FieldStreamParser):
     streams strings as JSON text, with quotes and escapes.
 
     The object may be in a code fence, or between other words. If the JSON is damaged, the remaining events come
-    after `finish`, and have the values of the repaired JSON. If a key repeats, the events have its first value,
-    and `finish` returns its last value.
+    after `finish`, and have the values of the repaired JSON. If a key or the object repeats, the first value of a
+    key counts.
     """
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
@@ -87,6 +86,14 @@ class JSONStreamParser(FieldStreamParser):
         self._in_string = False  # True inside a string in a list or an object
         self._is_escaped = False  # True after a backslash in a string in a list or an object
         self._is_exact = True  # False if a repair of the text may find other values in the object
+        self._first_values: dict[str, Any] = {}  # first value of each key, before the first damaged JSON
+
+    @classmethod
+    def read_first_values(cls, adapter: Adapter, signature: _AnySignature, text: str) -> dict[str, Any]:
+        """Returns the first value of each key of the first object in a text, up to the first damaged JSON."""
+        parser = cls(adapter, signature)
+        parser.read(text)
+        return parser._first_values
 
     def read(self, text: str) -> None:
         """Reads the next piece of the text."""
@@ -288,6 +295,7 @@ class JSONStreamParser(FieldStreamParser):
         if value is _INVALID:
             self._is_exact = False
         if self._is_exact:
+            self._first_values.setdefault("".join(self._key), value)
             self.end_field(value, is_json=True)
         else:
             self.close_without_event()

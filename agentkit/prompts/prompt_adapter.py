@@ -48,6 +48,7 @@ from agentkit.prompts.prompt_modes import PromptMode, check_mode
 from agentkit.prompts.prompt_templates import PromptTemplates
 from agentkit.prompts.prompt_texts import get_empty_templates
 from agentkit.prompts.prompt_turns import PromptTurns, is_usable
+from agentkit.prompts.reply_texts import get_reply_text
 from agentkit.prompts.signature import Signature
 from agentkit.prompts.template_values import copy_values
 from agentkit.prompts.type_names import is_tool_calls
@@ -417,7 +418,7 @@ class PromptAdapter(Adapter):
 
     def _parse_reply(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         outputs = self._find_mode(self.mode).bind_parser(signature).parse(reply)
-        return self.fill_outputs(signature, outputs, reply if isinstance(reply, str) else reply.text)
+        return self.fill_outputs(signature, outputs, get_reply_text(reply))
 
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
         """Returns the outputs in the text of a reply.

@@ -6,7 +6,8 @@ from typing import TypeAlias
 
 from agentkit.errors import ParseError
 from agentkit.messages.message import Msg
-from agentkit.messages.parsed_reply import EARLY_ENDS
+from agentkit.messages.parsed_reply import EARLY_ENDS, read_text
+from agentkit.prompts.value_escapes import MARKER_START
 from agentkit.reprs import shorten
 
 __all__ = ["Reply", "check_reply_end", "get_reply_text", "read_reply_text"]
@@ -28,8 +29,11 @@ def check_reply_end(reply: Reply) -> None:
 
 
 def get_reply_text(reply: Reply) -> str:
-    """Returns the text of a reply, without media and tool calls."""
-    return reply if isinstance(reply, str) else reply.text
+    """Returns the text of a reply, without media and tool calls.
+
+    A block that begins with a section marker begins a line. OpenAI's models may write a comment in a block before.
+    """
+    return reply if isinstance(reply, str) else read_text(reply, MARKER_START)
 
 
 def read_reply_text(reply: Reply) -> str:

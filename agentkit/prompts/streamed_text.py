@@ -1,4 +1,7 @@
-"""`StreamedText`: reads the text of a reply from its stream events. The result equals `Msg.text` of the reply."""
+"""`StreamedText`: reads the text of a reply from its stream events.
+
+The result equals the text that `get_reply_text` returns for the complete reply.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Final
 from agentkit.history.frame_escaping import safe_name
 from agentkit.history.speaker_prefix import strip_speaker_prefix
 from agentkit.messages.message import Msg
+from agentkit.prompts.value_escapes import MARKER_START
 from agentkit.replies.events import StreamEvent, TextDelta, TextEnd, TextStart
 
 __all__ = ["StreamedText"]
@@ -17,9 +21,11 @@ _MAX_PREFIX_SPACE: Final = 200  # maximum number of spaces and colons after a na
 class StreamedText:
     """Text of a reply that is still arriving.
 
-    The text blocks are in the order of the reply and joined by line breaks, even if pieces of several blocks
-    arrive alternately. The prefix `NAME:` with the viewer's name is omitted, so the first characters are held back
-    until they differ from this prefix. White space at the start of the reply is omitted too.
+    The text blocks are in the order of the reply, even if pieces of several blocks arrive alternately. A line
+    break precedes a text block if another block is before it, or if it begins with a section marker. The first
+    characters of a block are held back while they may begin a marker. The prefix `NAME:` with the viewer's name is
+    omitted, so the first characters of the reply are held back until they differ from this prefix. White space at
+    the start of the reply is omitted too.
 
     Args:
         viewer: Name of the agent for which the model replies. None if there is no viewer.
@@ -31,7 +37,9 @@ class StreamedText:
         self._head = ""  # start of the text, held back because it may be the prefix
         self._has_head = bool(self._spellings)
         self._has_text = False
-        self._is_new_block = False
+        self._needs_break = False  # True if a line break precedes the next text
+        self._marker: str | None = None  # start of a block, held back because it may be a section marker
+        self._last = -1  # index of the last text block
         self._current: int | None = None  # index of the block whose text is read
         self._waiting: dict[int, list[str]] = {}  # texts of later blocks, by the index of the block
         self._ended: set[int] = set()
@@ -47,7 +55,7 @@ class StreamedText:
             return "" if self._current is not None else self._open_next()
         elif isinstance(event, TextEnd):
             self._ended.add(event.index)
-            return self._open_next() if event.index == self._current else ""
+            return self._end_block() + self._open_next() if event.index == self._current else ""
         return ""
 
     def _open_next(self) -> str:
@@ -55,23 +63,36 @@ class StreamedText:
         texts: list[str] = []
         while self._waiting:
             self._current = min(self._waiting)
-            self._is_new_block = self._has_text
+            self._needs_break = self._has_text and (self._needs_break or self._current > self._last + 1)
+            self._last, self._marker = self._current, "" if self._has_text else None
             texts += [self._add(text) for text in self._waiting.pop(self._current)]
             if self._current not in self._ended:
                 return "".join(texts)
+            texts.append(self._end_block())
         self._current = None
         return "".join(texts)
 
     def _add(self, text: str) -> str:
         if not self._has_text:
             text = text.lstrip()
+        if self._marker is not None:
+            text = self._marker + text
+            self._marker = text if len(text) < len(MARKER_START) and MARKER_START.startswith(text) else None
+            if self._marker is not None:
+                return ""
+            self._needs_break = self._needs_break or text.startswith(MARKER_START)
         if not text:
             return ""
-        if self._is_new_block:
+        if self._needs_break:
             text = f"\n{text}"
-            self._is_new_block = False
+            self._needs_break = False
         self._has_text = True
         return self._strip_prefix(text) if self._has_head else text
+
+    def _end_block(self) -> str:
+        """Returns the text of the current block that is still held back, although it is no section marker."""
+        text, self._marker = self._marker, None
+        return self._add(text or "")
 
     def _strip_prefix(self, text: str) -> str:
         """Returns an empty text while the text may be the prefix, and then all text without the prefix."""

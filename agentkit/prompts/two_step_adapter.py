@@ -22,7 +22,7 @@ from agentkit.prompts.field_content import Segment, write_content
 from agentkit.prompts.field_texts import field_list
 from agentkit.prompts.fields import InputField, SignatureField
 from agentkit.prompts.native_outputs import read_native_outputs
-from agentkit.prompts.reply_texts import check_reply_end
+from agentkit.prompts.reply_texts import check_reply_end, get_reply_text
 from agentkit.prompts.signature import Signature
 
 __all__ = ["TwoStepAdapter"]
@@ -152,7 +152,7 @@ class TwoStepAdapter(Adapter):
             raise ParseError("the reply has no text", failure="no_structure", message=msg)
         extraction, adapter = _create_extraction(signature), ChatAdapter()
         name = next(iter(extraction.input_fields))
-        extracted = await self.model.generate(adapter.format(extraction, {name: msg.text}))
+        extracted = await self.model.generate(adapter.format(extraction, {name: get_reply_text(msg)}))
         try:
             return adapter.parse(extraction, extracted)
         except ParseError as error:
@@ -160,7 +160,7 @@ class TwoStepAdapter(Adapter):
                 f"the outputs could not be extracted from the reply ({error.description.rstrip('.')})",
                 failure=error.failure,
                 place=error.place,
-                text=msg.text,
+                text=get_reply_text(msg),
                 partial=error.partial,
                 message=msg,
             ) from error

@@ -30,6 +30,8 @@ Each row of the table makes the texts of one kind of such pairs different. All o
    `[[ ## score ## ]]` becomes `\[[ ## score ## ]]`. DSPy reads the line as the start of another field.
 11. Carriage return and other line breaks. The text is unchanged, and a section keeps its line breaks.
    "a\rb" becomes the same three characters. DSPy reads a line feed instead of the carriage return.
+12. Several values of one output in a JSON reply. The first value counts, because a stream has already sent it.
+   `{"x": 1, "x": 2}` is read as 1, and so is `{"x": 1} or {"x": 2}`. DSPy reads 2.
 
 In rows 1, 2, 3 and 10, one more backslash is added if backslashes already precede the text. In row 1, this also
 applies to backslashes that follow the text. Rows 1 to 9 are part of `write_value` and `parse_value`. Row 10 is for
@@ -52,7 +54,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["escape_markers", "escape_text", "unescape_markers", "unescape_text"]
+__all__ = ["MARKER_START", "escape_markers", "escape_text", "unescape_markers", "unescape_text"]
 
 
 def _is_never_special(text: str) -> bool:
@@ -86,7 +88,8 @@ def unescape_text(text: str, is_special: Callable[[str], bool] = _is_never_speci
 
 
 _MARKER: Final = re.compile(r"(\s*)(\\*)(\[\[ ## \w+ ## \]\])")
-_ANY_MARKER: Final = "[[ ## "
+MARKER_START: Final = "[[ ## "
+"""Start of a section marker, such as `[[ ## score ## ]]`."""
 
 
 def escape_markers(text: str) -> str:
@@ -95,7 +98,7 @@ def escape_markers(text: str) -> str:
     A line ends at any line break that `str.splitlines` recognizes. A marker in the middle of a line starts no
     section anyway, and stays unchanged.
     """
-    if _ANY_MARKER not in text:
+    if MARKER_START not in text:
         return text
     return "".join(map(_escape_line, text.splitlines(keepends=True)))
 
@@ -107,7 +110,7 @@ def _escape_line(line: str) -> str:
 
 def unescape_markers(text: str) -> str:
     """Returns the original of a text that `escape_markers` escaped."""
-    if _ANY_MARKER not in text:
+    if MARKER_START not in text:
         return text
     return "".join(map(_unescape_line, text.splitlines(keepends=True)))
 

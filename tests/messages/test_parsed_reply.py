@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 
-from agentkit import Msg, OptionError, ParseError, ToolUseBlock
+from agentkit import Msg, OptionError, ParseError, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.tools.json_schema import as_output_schema
 from tests.profiles import examples
 
@@ -159,6 +159,16 @@ def test_an_invalid_value_keeps_the_fields_that_were_read() -> None:
     with pytest.raises(ParseError) as caught:
         reply('{"verdict": "yes", "score": 11}').parsed(Answer)
     assert caught.value.partial == {"verdict": "yes", "score": 11}
+
+
+def test_a_cited_text_is_one_json_text() -> None:
+    blocks: list[Any] = [
+        ThinkingBlock("Hm."),
+        TextBlock('{"a": "It '),
+        TextBlock("rains", metadata={"citations": []}),
+        TextBlock('."}'),
+    ]
+    assert Msg("model", blocks, "assistant").parsed(dict[str, str]) == {"a": "It rains."}
 
 
 def test_a_reply_with_only_tool_calls_has_no_value() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Msg, ParseError
-from agentkit.messages.blocks import TextBlock, ToolUseBlock
+from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.prompts.reply_texts import check_reply_end, get_reply_text, read_reply_text
 
 
@@ -15,7 +15,23 @@ def _reply(reason: str) -> Msg:
 
 def test_a_text_is_the_text_of_the_reply() -> None:
     assert read_reply_text("a") == get_reply_text("a") == "a"
-    assert read_reply_text(Msg("model", [TextBlock("a"), TextBlock("b")], "assistant")) == "a\nb"
+    assert read_reply_text(Msg("model", [TextBlock("a"), TextBlock("b")], "assistant")) == "ab"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "text"),
+    [
+        ([TextBlock("It "), TextBlock("rains"), TextBlock(".")], "It rains."),
+        ([TextBlock("a"), ThinkingBlock("Hm."), TextBlock(""), TextBlock("b")], "a\nb"),
+        ([ThinkingBlock("Hm."), TextBlock("a")], "a"),
+        (
+            [TextBlock("I think:"), TextBlock("[[ ## x ## ]]\n1"), TextBlock("[[ 2")],
+            "I think:\n[[ ## x ## ]]\n1[[ 2",
+        ),
+    ],
+)
+def test_a_line_break_separates_texts_with_another_block_between_them(blocks: list[Block], text: str) -> None:
+    assert get_reply_text(Msg("model", blocks, "assistant")) == text
 
 
 @pytest.mark.parametrize(

@@ -346,6 +346,7 @@ def test_an_object_has_the_same_events_in_one_piece_and_in_characters(text: str)
         ('{"a": 1, "b": True}', ["+a", "1", ("-a", "1"), "+b", "True"], [("-b", "True")]),
         ('{"a": [1 2], "b": "y"}', ["+a", "[1 2]", "+b", "y"], [("-a", "[1, 2]"), ("-b", "y")]),
         ('{"a": "x", "a": "z", "b": "y"}', ["+a", "x", ("-a", "x"), "+b", "y", ("-b", "y")], []),
+        ('{"a": "x", "\\u0061": "z", "b": "y"', ["+a", "x", ("-a", "x"), "+b", "y"], [("-b", "y")]),
     ],
 )  # fmt: skip
 def test_damaged_json_has_its_remaining_events_at_the_end(text: str, early: list[Any], late: list[Any]) -> None:
@@ -428,6 +429,30 @@ def test_the_deltas_of_a_key_are_the_text_of_its_value_for_any_pieces(
         assert texts(events) == expected
         assert ends(events) == parser.finish() == parsed
         assert parser.drain() == []
+
+
+@examples(200)
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), _JSON_VALUE), max_size=5),
+    st.lists(st.tuples(st.sampled_from(["a", "b"]), _JSON_VALUE), max_size=2),
+    st.booleans(),
+    POINTS,
+)
+def test_the_first_value_of_a_key_counts(
+    pairs: list[tuple[str, Any]], more: list[tuple[str, Any]], ascii_only: bool, points: list[int]
+) -> None:
+    first = [("a", "x"), *pairs, ("b", 1)]
+    objects = [
+        ", ".join(f'"{name}": {json.dumps(value, ensure_ascii=ascii_only)}' for name, value in part)
+        for part in (first, more)
+    ]
+    text = f"{{{objects[0]}}} or {{{objects[1]}}}" if more else f"{{{objects[0]}}}"
+    expected = {name: value for name, value in reversed(first) if name != "c"}
+    assert JSON.parse(Open, text) == expected
+    for pieces in (cut(text, points), [text], [*text]):
+        events, outputs = read(JSON, Open, pieces)
+        assert ends(events) == outputs == expected
+        assert texts(events)["a"] == "x"
 
 
 @examples(400)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import Msg
+from agentkit import Msg, TextBlock, ThinkingBlock
 from agentkit.history.speaker_prefix import strip_speaker_prefix
+from agentkit.prompts.reply_texts import get_reply_text
 from agentkit.prompts.streamed_text import StreamedText
 from agentkit.replies.events import MessageStart, TextDelta, TextEnd, TextStart, ThinkingDelta
 from tests.profiles import examples
@@ -31,20 +32,23 @@ E: Final = TextEnd
     [
         ([MessageStart(), S(0), D(0, " \na"), ThinkingDelta(1, "x"), D(0, "b "), E(0, "ab ")], "||a||b |"),
         ([S(0), D(0, "a"), E(0, "a"), S(2), D(2, ""), D(2, "b"), D(2, "c"), E(2, "bc")], "|a||||\nb|c|"),
-        ([S(0), D(0, "a"), S(1), D(1, "b"), D(0, "c"), E(1, "b"), E(0, "ac")], "|a|||c||\nb"),
+        ([S(0), D(0, "a"), S(1), D(1, "b"), D(0, "c"), E(1, "b"), E(0, "ac")], "|a|||c||b"),
         (
             [S(0), D(0, "a"), S(2), S(1), D(2, "c"), D(1, "b"), E(0, "a"), D(1, "!"), E(1, "b!")],
-            "|a|||||\nb|!|\nc",
+            "|a|||||b|!|c",
         ),
-        ([S(0), E(0, ""), S(1), D(1, "a"), E(1, "a"), S(2), E(2, ""), S(3), D(3, "b")], "|||a|||||\nb"),
+        ([S(0), E(0, ""), S(1), D(1, "a"), E(1, "a"), S(2), E(2, ""), S(3), D(3, "b")], "|||a|||||b"),
         (
             [S(0), S(1), E(1, ""), E(0, ""), S(2), D(2, "b"), S(3), D(3, "c"), E(3, "c"), E(2, "b")],
-            "|||||b||||\nc",
+            "|||||b||||c",
         ),
-        ([S(0), S(1), D(1, "b"), E(1, "b"), D(0, "a"), E(0, "a"), S(2), D(2, "c")], "||||a|\nb||\nc"),
+        ([S(0), S(1), D(1, "b"), E(1, "b"), D(0, "a"), E(0, "a"), S(2), D(2, "c")], "||||a|b||c"),
+        ([S(0), D(0, "a"), E(0, "a"), S(1), D(1, "[["), D(1, " ## x"), E(1, "")], "|a||||\n[[ ## x|"),
+        ([S(0), D(0, "a"), E(0, "a"), S(1), D(1, "[["), E(1, "[["), S(2), D(2, "b")], "|a||||[[||b"),
+        ([S(0), D(0, "a"), E(0, "a"), S(2), D(2, "["), D(2, "1]"), E(2, "[1]")], "|a||||\n[1]|"),
     ],
 )
-def test_blocks_are_in_order_and_joined_by_line_breaks(events: list[Any], expected: str) -> None:
+def test_blocks_are_in_order_and_parts_of_one_text(events: list[Any], expected: str) -> None:
     assert read(events) == expected.split("|")
 
 
@@ -79,3 +83,22 @@ def test_the_text_equals_that_of_the_message_for_any_pieces(pieces: list[str], v
     pieces = [*pieces, "."]  # the end of a prefix
     whole = strip_speaker_prefix(Msg(viewer, "".join(pieces), "assistant")).text
     assert "".join(read([S(0), *(D(0, piece) for piece in pieces)], viewer)).strip() == whole.strip()
+
+
+@examples(300)
+@given(
+    st.lists(
+        st.one_of(
+            st.just(ThinkingBlock("Hm.")),
+            st.lists(st.sampled_from(["[", "[ ## ", "[[ ## ", " ", "a", "\n", "x ## ]]"]), max_size=4),
+        ),
+        max_size=6,
+    )
+)
+def test_the_text_equals_that_of_the_message_for_any_blocks(blocks: list[ThinkingBlock | list[str]]) -> None:
+    events: list[Any] = []
+    for index, block in enumerate(blocks):
+        if isinstance(block, list):
+            events += [S(index), *(D(index, piece) for piece in block), E(index, "".join(block))]
+    content = [TextBlock("".join(block)) if isinstance(block, list) else block for block in blocks]
+    assert "".join(read(events)).strip() == get_reply_text(Msg("F", content, "assistant")).strip()

@@ -190,12 +190,12 @@ async def test_the_request_equals_that_of_ask() -> None:
 # -- texts of several blocks ------------------------------------------------------------------------------------
 
 
-async def test_text_blocks_are_joined_as_in_the_message() -> None:
+async def test_the_text_may_be_split_into_blocks_anywhere() -> None:
     blocks: list[Any] = [
         TextBlock("Let me think."),
         ThinkingBlock("Hm."),
         TextBlock(""),
-        *map(TextBlock, GOOD.split("\n\n")),
+        *(TextBlock(part) for part in GOOD.partition("unded")),
     ]
     events, prediction = await read(ScriptedModel([Msg("F", blocks, "assistant")]))
     assert join(events) == {"verdict": "grounded", "score": "9"}
