@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 __all__ = [
     "CASES",
@@ -41,14 +41,15 @@ class Case(NamedTuple):
 
 
 class ReplyDifference(NamedTuple):
-    """A section that the XML adapters of agentkit and DSPy read differently.
+    """A reply that adapters of agentkit and DSPy read differently.
 
     Attributes:
         reason: Why agentkit differs.
         annotation: Type of the output.
-        body: Text of the section, between its tags.
+        body: Text of the section, between its tags. For the adapter `json`, the complete reply.
         dspy: Value in DSPy, as JSON value. None if DSPy refuses the reply.
         agentkit: Value in agentkit, as JSON value.
+        adapter: Name of the adapter.
     """
 
     reason: str
@@ -56,6 +57,7 @@ class ReplyDifference(NamedTuple):
     body: str
     dspy: object
     agentkit: object
+    adapter: Literal["json", "xml"] = "xml"
 
 
 _TYPES: Final[dict[str, tuple[str, ...]]] = {
@@ -325,6 +327,8 @@ REPLY_DIFFERENCES: Final = (
     ReplyDifference(
         "items are a list", "dict[str, Any]", "<a><item>x</item></a>", {"a": {"item": "x"}}, {"a": ["x"]}
     ),
+    ReplyDifference("the first value of a key counts", "int", '{"y": 1, "y": 2, "z": "ok"}', 2, 1, "json"),
+    ReplyDifference("the first object counts", "int", '{"y": 1, "z": "ok"} or {"y": 2, "z": "no"}', 2, 1, "json"),
     ReplyDifference("a text is a member of the union", "Union[list[str], str]", "hi", ["hi"], "hi"),
     ReplyDifference(
         "the tags select the member of the union",

@@ -87,12 +87,12 @@ def test_values_that_dspy_confuses_have_different_texts(
 
 
 @pytest.mark.parametrize("row", REPLY_DIFFERENCES, ids=lambda row: f"{row.reason} in {row.annotation}")
-def test_sections_that_are_read_differently(worker: subprocess.Popen[str], row: ReplyDifference) -> None:
+def test_replies_that_are_read_differently(worker: subprocess.Popen[str], row: ReplyDifference) -> None:
     case = Case(row.reason, write_source(row.annotation), "{'x': 1}")
-    text = write_sections(row.body)
-    (expected,) = ask_dspy(worker, case, "xml", (text,))["parsed"]
-    signature, _ = _format(case, "xml")
-    outputs = _parse(_ADAPTERS["xml"], signature, text)
+    text = write_sections(row.body) if row.adapter == "xml" else row.body
+    (expected,) = ask_dspy(worker, case, row.adapter, (text,))["parsed"]
+    signature, _ = _format(case, row.adapter)
+    outputs = _parse(_ADAPTERS[row.adapter], signature, text)
     assert (expected and expected["y"]) == row.dspy
     assert outputs["y"] == row.agentkit
     assert outputs["y"] != row.dspy
