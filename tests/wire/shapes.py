@@ -347,24 +347,84 @@ def _describe_value(value: object) -> str:
             return f"a {type(value).__name__}"
 
 
-def _describe_annotation(annotation: Any) -> str:
-    """Returns a description of an annotation."""
-    annotation = _unwrap(annotation)
-    origin = typing.get_origin(annotation) or annotation
-    if origin is Literal:
-        return "one of " + ", ".join(repr(value) for value in typing.get_args(annotation))
-    if _is_typed(annotation) or origin in _MAPPINGS:
-        return "an object"
-    if origin in _LISTS:
-        return "a list"
-    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        return "one of " + ", ".join(repr(member.value) for member in annotation)
-    if annotation is bytes:
-        return "base64 text"
-    return _SCALARS.get(annotation, "null" if annotation is type(None) else f"a {annotation}")
-
-
 # --- the checks -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """Annotation that is not a union, and its properties, which are read once."""
+
+    annotation: Any
+    origin: Any
+    arguments: tuple[Any, ...]
+    is_model: bool
+    is_typed: bool
+    literals: tuple[object, ...] | None
+    """Values of a literal type or an enum."""
+    json_types: tuple[type, ...] | None
+    """Python types of the JSON values that fit. None if every value fits."""
+
+    def fits(self, value: object) -> bool:
+        """Returns True if a value has the JSON type of the annotation. Inner values are not checked."""
+        if self.json_types is None:
+            return True
+        if self.origin is Literal:
+            return type(value) in self.json_types
+        return isinstance(value, self.json_types) and (not isinstance(value, bool) or self.annotation is bool)
+
+    def describe(self) -> str:
+        """Returns a description of the annotation."""
+        if self.literals is not None:
+            return "one of " + ", ".join(map(repr, self.literals))
+        if self.is_typed or self.origin in _MAPPINGS:
+            return "an object"
+        if self.origin in _LISTS:
+            return "a list"
+        if self.annotation is bytes:
+            return "base64 text"
+        return _SCALARS.get(self.annotation, "null" if self.annotation is type(None) else f"a {self.annotation}")
+
+
+def _create_shape(annotation: Any) -> Shape:
+    origin = typing.get_origin(annotation) or annotation
+    arguments, literals = typing.get_args(annotation), None
+    if origin is Literal:
+        literals = arguments
+    elif isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        literals = tuple(member.value for member in annotation)
+    return Shape(
+        annotation,
+        origin,
+        arguments,
+        _is_model(annotation),
+        _is_typed(annotation),
+        literals,
+        _get_json_types(annotation, origin, literals),
+    )
+
+
+def _get_json_types(annotation: Any, origin: Any, literals: tuple[object, ...] | None) -> tuple[type, ...] | None:
+    if origin in (Any, object):
+        return None
+    if origin is Literal:
+        return tuple({type(value) for value in literals or ()})
+    if _is_typed(annotation) or origin in _MAPPINGS:
+        return (dict,)
+    if origin in _LISTS:
+        return (list,)
+    if annotation is float:
+        return (int, float)
+    if annotation in (type(None), bool, int):
+        return (annotation,)
+    return (str,) if literals is not None or annotation in (str, bytes, datetime.datetime) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedField:
+    """Key of a typed mapping: the shapes of its value, and True if the key is required."""
+
+    shapes: tuple[Shape, ...]
+    required: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,90 +434,106 @@ class ShapeChecker:
     entries: tuple[Extension | Member | Optionality, ...] = ()
     accepts_null: bool = False
     """True if the API accepts null for an optional key."""
-    fields: dict[Any, dict[str, Field]] = field(default_factory=dict[Any, dict[str, Field]])
+    fields: dict[Any, dict[str, CheckedField]] = field(default_factory=dict[Any, dict[str, CheckedField]])
+    items: dict[Shape, tuple[Shape, ...]] = field(default_factory=dict[Shape, "tuple[Shape, ...]"])
+    """Shapes of the items of a list, or of the values of a mapping, by the shape of the list or mapping."""
+    tags: dict[tuple[Shape, str], tuple[object, ...]] = field(
+        default_factory=dict["tuple[Shape, str]", "tuple[object, ...]"]
+    )
 
     def check(self, value: object, annotation: Any, path: str) -> list[str]:
         """Returns the problems of `value`, whose place is `path` and which should match `annotation`."""
-        members = self._add_members(_get_members(annotation))
-        if len(members) == 1:
-            return self._check_type(value, members[0], path)
-        fitting = [member for member in members if _fits(value, member)]
-        if not fitting:
-            expected = dict.fromkeys(_describe_annotation(member) for member in members)
-            return [f"{path}: {_describe_value(value)}, expected {' or '.join(expected)}"]
-        if isinstance(value, dict):
-            return self._check_by_tag(cast("dict[str, object]", value), fitting, path)
-        return self._check_best_member(value, fitting, path)
+        return self._check_shapes(value, self._create_shapes(annotation), path)
 
-    def _add_members(self, members: list[Any]) -> list[Any]:
+    def _create_shapes(self, annotation: Any) -> tuple[Shape, ...]:
+        members = _get_members(annotation)
         added = [
             entry.annotation for entry in self.entries if isinstance(entry, Member) and entry.beside in members
         ]
-        return members + added
+        return tuple(map(_create_shape, members + added))
 
-    def _check_best_member(self, value: object, members: list[Any], path: str) -> list[str]:
-        return min((self._check_type(value, member, path) for member in members), key=len)
+    def _check_shapes(self, value: object, shapes: tuple[Shape, ...], path: str) -> list[str]:
+        if len(shapes) == 1:
+            return self._check_shape(value, shapes[0], path)
+        fitting = [shape for shape in shapes if shape.fits(value)]
+        if not fitting:
+            expected = dict.fromkeys(shape.describe() for shape in shapes)
+            return [f"{path}: {_describe_value(value)}, expected {' or '.join(expected)}"]
+        if isinstance(value, dict):
+            return self._check_by_tag(cast("dict[str, object]", value), fitting, path)
+        return self._check_best_shape(value, fitting, path)
 
-    def _check_by_tag(self, value: dict[str, object], members: list[Any], path: str) -> list[str]:
+    def _check_best_shape(self, value: object, shapes: list[Shape], path: str) -> list[str]:
+        """Returns the problems with the first shape that has the fewest."""
+        best = self._check_shape(value, shapes[0], path)
+        for shape in shapes[1:]:
+            if not best:
+                break
+            best = min(best, self._check_shape(value, shape, path), key=len)
+        return best
+
+    def _check_by_tag(self, value: dict[str, object], shapes: list[Shape], path: str) -> list[str]:
         """Chooses a typed mapping by `type`, then by `role`, then by the fewest problems. Returns its problems."""
         for tag in ("type", "role"):
-            tags = dict.fromkeys(name for member in members for name in self._get_tag_values(member, tag))
+            tags = dict.fromkeys(name for shape in shapes for name in self._get_tag_values(shape, tag))
             if not tags:
                 continue
-            chosen = [member for member in members if self._matches_tag(value, member, tag)]
+            chosen = [shape for shape in shapes if self._matches_tag(value, shape, tag)]
             if not chosen:
                 actual = repr(value[tag]) if tag in value else "absent"
                 return [f"{_join(path, tag)}: {actual}, expected one of {', '.join(map(repr, tags))}"]
-            members = chosen
-        return self._check_best_member(value, members, path)
+            shapes = chosen
+        return self._check_best_shape(value, shapes, path)
 
-    def _get_tag_values(self, member: Any, tag: str) -> tuple[object, ...]:
-        declared = self._get_fields(member).get(tag) if _is_typed(member) else None
-        members = _get_members(declared.annotation) if declared else []
-        return tuple(v for item in members if typing.get_origin(item) is Literal for v in typing.get_args(item))
+    def _get_tag_values(self, shape: Shape, tag: str) -> tuple[object, ...]:
+        if (shape, tag) not in self.tags:
+            declared = self._get_fields(shape.annotation).get(tag) if shape.is_typed else None
+            literal = [item for item in declared.shapes if item.origin is Literal] if declared else []
+            self.tags[shape, tag] = tuple(value for item in literal for value in item.arguments)
+        return self.tags[shape, tag]
 
-    def _matches_tag(self, value: dict[str, object], member: Any, tag: str) -> bool:
-        if not _is_typed(member):
+    def _matches_tag(self, value: dict[str, object], shape: Shape, tag: str) -> bool:
+        if not shape.is_typed:
             return True
-        declared = self._get_fields(member).get(tag)
+        declared = self._get_fields(shape.annotation).get(tag)
         if declared is None:
             return tag not in value
         if tag not in value:
             return not declared.required
-        tags = self._get_tag_values(member, tag)
+        tags = self._get_tag_values(shape, tag)
         return (
             not tags
             or value[tag] in tags
-            or (value[tag] is None and type(None) in _get_members(declared.annotation))
+            or (value[tag] is None and any(item.annotation is type(None) for item in declared.shapes))
         )
 
-    def _check_type(self, value: object, annotation: Any, path: str) -> list[str]:
-        """Returns the problems of a value whose annotation is not a union."""
-        if not _fits(value, annotation):
-            return [f"{path}: {_describe_value(value)}, expected {_describe_annotation(annotation)}"]
-        origin = typing.get_origin(annotation) or annotation
-        if origin is Literal or (isinstance(annotation, type) and issubclass(annotation, enum.Enum)):
-            return _check_literal(value, annotation, path)
-        if annotation is bytes:
+    def _check_shape(self, value: object, shape: Shape, path: str) -> list[str]:
+        if not shape.fits(value):
+            return [f"{path}: {_describe_value(value)}, expected {shape.describe()}"]
+        if shape.literals is not None:
+            return _check_literal(value, shape.literals, path)
+        if shape.annotation is bytes:
             return _check_base64(cast("str", value), path)
-        if _is_typed(annotation):
-            return self._check_keys(cast("dict[str, object]", value), annotation, path)
-        arguments = typing.get_args(annotation)
-        if origin in _LISTS and arguments:
+        if shape.is_typed:
+            return self._check_keys(cast("dict[str, object]", value), shape, path)
+        if shape.origin in _LISTS and shape.arguments:
+            shapes = self._get_item_shapes(shape, 0)
             items = enumerate(cast("list[object]", value))
-            return [
-                problem for index, item in items for problem in self.check(item, arguments[0], f"{path}[{index}]")
-            ]
-        if origin in _MAPPINGS and arguments:
+            return [text for index, item in items for text in self._check_shapes(item, shapes, f"{path}[{index}]")]
+        if shape.origin in _MAPPINGS and shape.arguments:
+            shapes = self._get_item_shapes(shape, 1)
             entries = cast("dict[str, object]", value).items()
-            return [
-                problem for key, item in entries for problem in self.check(item, arguments[1], _join(path, key))
-            ]
+            return [text for key, item in entries for text in self._check_shapes(item, shapes, _join(path, key))]
         return []
 
-    def _check_keys(self, value: dict[str, object], owner: Any, path: str) -> list[str]:
+    def _get_item_shapes(self, shape: Shape, argument: int) -> tuple[Shape, ...]:
+        if shape not in self.items:
+            self.items[shape] = self._create_shapes(shape.arguments[argument])
+        return self.items[shape]
+
+    def _check_keys(self, value: dict[str, object], shape: Shape, path: str) -> list[str]:
         """Returns the problems of a mapping with declared keys."""
-        fields = self._get_fields(owner)
+        fields = self._get_fields(shape.annotation)
         here = path or "request"
         problems = [
             f"{here}: missing key {key!r}" for key, field in fields.items() if field.required and key not in value
@@ -466,61 +542,36 @@ class ShapeChecker:
             declared = fields.get(key)
             if declared is None:
                 problems.append(f"{here}: unknown key {key!r}")
-            elif item is None and _is_model(owner):
+            elif item is None and shape.is_model:
                 problems.append(f"{_join(path, key)}: null, which the SDK drops. Omit the key.")
             elif not (item is None and self.accepts_null and not declared.required):
-                problems += self.check(item, declared.annotation, _join(path, key))
+                problems += self._check_shapes(item, declared.shapes, _join(path, key))
         return problems
 
-    def _get_fields(self, owner: Any) -> dict[str, Field]:
+    def _get_fields(self, owner: Any) -> dict[str, CheckedField]:
         """Returns the declared keys of `owner` and the extensions of the provider, from a cache."""
         if owner not in self.fields:
             self.fields[owner] = self._create_fields(owner)
         return self.fields[owner]
 
-    def _create_fields(self, owner: Any) -> dict[str, Field]:
+    def _create_fields(self, owner: Any) -> dict[str, CheckedField]:
         fields = dict(_get_declared_fields(owner))
         for entry in self.entries:
             if isinstance(entry, Extension) and entry.owner is owner:
                 fields[entry.key] = Field(entry.annotation, required=False)
             elif isinstance(entry, Optionality) and entry.owner is owner:
                 fields |= {key: Field(fields[key].annotation, required=False) for key in entry.keys}
-        return fields
+        return {
+            key: CheckedField(self._create_shapes(field.annotation), field.required)
+            for key, field in fields.items()
+        }
 
 
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _fits(value: object, annotation: Any) -> bool:
-    """Returns True if a value has the JSON type of an annotation. Inner values are not checked."""
-    origin = typing.get_origin(annotation) or annotation
-    if origin in (Any, object):
-        return True
-    if origin is Literal:
-        return any(type(value) is type(literal) for literal in typing.get_args(annotation))
-    if _is_typed(annotation) or origin in _MAPPINGS:
-        return isinstance(value, dict)
-    if origin in _LISTS:
-        return isinstance(value, list)
-    if annotation is type(None):
-        return value is None
-    return _fits_scalar(value, annotation)
-
-
-def _fits_scalar(value: object, annotation: Any) -> bool:
-    if annotation is bool:
-        return isinstance(value, bool)
-    if annotation in (int, float):
-        return isinstance(value, int if annotation is int else (int, float)) and not isinstance(value, bool)
-    textual = annotation in (str, bytes, datetime.datetime) or (
-        isinstance(annotation, type) and issubclass(annotation, enum.Enum)
-    )
-    return textual and isinstance(value, str)
-
-
-def _check_literal(value: object, annotation: Any, path: str) -> list[str]:
-    literals = typing.get_args(annotation) or tuple(member.value for member in cast("type[enum.Enum]", annotation))
+def _check_literal(value: object, literals: tuple[object, ...], path: str) -> list[str]:
     if any(type(value) is type(literal) and value == literal for literal in literals):
         return []
     return [f"{path}: {value!r}, expected one of {', '.join(map(repr, literals))}"]
