@@ -8,7 +8,8 @@ import json
 import os
 import subprocess
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -22,7 +23,7 @@ from agentkit.prompts.fields import InputField, OutputField
 from agentkit.prompts.signature import Signature
 from tests.parity.cases import Case
 
-__all__ = ["ask_dspy", "run_source"]
+__all__ = ["ask_dspy", "list_failures", "run_source"]
 
 _NAMES: Final[dict[str, Any]] = {
     **{name: getattr(typing, name) for name in ("Any", "Literal", "Optional", "Union")},
@@ -44,7 +45,7 @@ _NAMES: Final[dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def worker() -> Iterator[subprocess.Popen[str]]:
     """A process with DSPy. The variable AGENTKIT_DSPY names its interpreter."""
     python = os.environ.get("AGENTKIT_DSPY")
@@ -70,6 +71,18 @@ def ask_dspy(
     return cast("dict[str, Any]", json.loads(line))
 
 
+def list_failures(cases: Iterable[Case], check: Callable[[Case], object]) -> dict[str, Exception]:
+    """Returns the error of each case that a check refuses, by the name of the case."""
+    failures: dict[str, Exception] = {}
+    for case in cases:
+        try:
+            check(case)
+        except Exception as error:
+            failures[case.name] = error
+    return failures
+
+
+@cache
 def run_source(source: str) -> dict[str, Any]:
     """Returns the names that the source code of a case defines."""
     names = dict(_NAMES)

@@ -5,6 +5,7 @@ Each line of the input is a case as JSON, and each line of the output is its res
 
 import datetime
 import enum
+import functools
 import importlib
 import json
 import sys
@@ -54,8 +55,7 @@ def main() -> None:
 
 def answer(case: dict[str, typing.Any]) -> dict[str, typing.Any]:
     """Returns the result of a case: messages and values of texts, a request, or the deltas of a streamed field."""
-    names = dict(NAMES)
-    exec(case["source"], names)  # the source is a table of this repository
+    names = run_source(case["source"])
     adapter = ADAPTERS[case["adapter"]]
     demos, inputs = eval(case["demos"], names), eval(case["inputs"], names)
     signature = names["S"]
@@ -65,6 +65,14 @@ def answer(case: dict[str, typing.Any]) -> dict[str, typing.Any]:
         return {"deltas": stream(adapter, case["field"], case["pieces"])}
     messages = [[message["role"], message["content"]] for message in adapter.format(signature, demos, inputs)]
     return {"messages": messages, "parsed": [parse(adapter, signature, text) for text in case["texts"]]}
+
+
+@functools.cache
+def run_source(source: str) -> dict[str, typing.Any]:
+    """Returns the names that the source code of a case defines."""
+    names = dict(NAMES)
+    exec(source, names)  # the source is a table of this repository
+    return names
 
 
 def create_request(
