@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agentkit import Msg, Tool
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit_gemini._rest_body import build_rest_body
+from tests.cases import each_case
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import LOOK, chat, multi_agent, user
@@ -57,7 +58,7 @@ def build_rest_request(
 
 @pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", CONVERSATIONS)
+@each_case("name", [*CONVERSATIONS])
 def test_the_schema_of_the_service_accepts_every_conversation(name: str, model: str | None, multi: bool) -> None:
     for write in (build_sdk_body, build_rest_request):
         body = write(model, CONVERSATIONS[name], multi=multi, tools=[LOOK])

@@ -33,6 +33,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.provider_kit import FormatterBase, StreamParserBase
+from tests.cases import each_case
 from tests.conformance.llama_cpp import TEXT_AFTER_RESULT, TEXT_AFTER_THINKING, TEXT_REPLY, THINKING, LlamaServer
 from tests.providers import LOOK, assistant, call, chat, multi_agent, result, system, user
 
@@ -269,8 +270,8 @@ KINDS: Final = [
 ]
 
 
-@pytest.mark.parametrize("name", HISTORIES)
 @pytest.mark.parametrize(("provider", "kind"), KINDS)
+@each_case("name", [*HISTORIES])
 async def test_the_server_accepts_every_conversation(
     llama: LlamaServer, provider: str, name: str, kind: str
 ) -> None:
@@ -358,7 +359,7 @@ def test_the_model_receives_the_tools(llama: LlamaServer) -> None:
 
 
 @pytest.mark.parametrize("provider", CHATS)
-@pytest.mark.parametrize("name", HISTORIES)
+@each_case("name", [*HISTORIES])
 def test_the_prompt_of_the_model_contains_every_text(llama: LlamaServer, name: str, provider: str) -> None:
     prompt = render_prompt(llama, name, "multi-agent", provider)
     texts = [block.text for msg in HISTORIES[name] for block in msg.blocks if isinstance(block, TextBlock)]

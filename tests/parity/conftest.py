@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -23,7 +23,7 @@ from agentkit.prompts.fields import InputField, OutputField
 from agentkit.prompts.signature import Signature
 from tests.parity.cases import Case
 
-__all__ = ["ask_dspy", "list_failures", "run_source"]
+__all__ = ["ask_dspy", "run_source"]
 
 _NAMES: Final[dict[str, Any]] = {
     **{name: getattr(typing, name) for name in ("Any", "Literal", "Optional", "Union")},
@@ -69,17 +69,6 @@ def ask_dspy(
     line = worker.stdout.readline()
     assert line, "the process with DSPy ended"
     return cast("dict[str, Any]", json.loads(line))
-
-
-def list_failures(cases: Iterable[Case], check: Callable[[Case], object]) -> dict[str, Exception]:
-    """Returns the error of each case that a check refuses, by the name of the case."""
-    failures: dict[str, Exception] = {}
-    for case in cases:
-        try:
-            check(case)
-        except Exception as error:
-            failures[case.name] = error
-    return failures
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,8 +14,9 @@ from agentkit.prompts import Adapter, ChatAdapter, FieldDelta, FieldEnd, JSONAda
 from agentkit.prompts.native_outputs import find_tools
 from agentkit.tools.json_schema import OutputSchema
 from agentkit_openai import OpenAIChatFormatter
+from tests.cases import each_case
 from tests.parity.cases import CASES, TOOL_ROWS, Case
-from tests.parity.conftest import ask_dspy, list_failures, run_source
+from tests.parity.conftest import ask_dspy, run_source
 
 pytestmark = pytest.mark.parity
 
@@ -44,13 +44,10 @@ quotes and keys.
 
 @pytest.mark.parametrize("has_schemas", [True, False])
 @pytest.mark.parametrize("adapter", ["chat", "json", "xml"])
+@each_case("case", {case.name: case for case in CASES})
 def test_the_response_format_is_that_of_dspy(
-    worker: subprocess.Popen[str], adapter: str, has_schemas: bool
+    worker: subprocess.Popen[str], case: Case, adapter: str, has_schemas: bool
 ) -> None:
-    assert list_failures(CASES, partial(_check_response_format, worker, adapter, has_schemas)) == {}
-
-
-def _check_response_format(worker: subprocess.Popen[str], adapter: str, has_schemas: bool, case: Case) -> None:
     expected = ask_dspy(worker, case, adapter, has_schemas=has_schemas)
     expected_format = expected["options"].get("response_format")
     signature = run_source(case.source)["S"]
@@ -123,9 +120,9 @@ def _simplify(message: dict[str, Any], marks: Mapping[str, str] = MappingProxyTy
     return message["role"], f"{mark}{content}" if mark else content, calls, call_id
 
 
-@pytest.mark.parametrize("size", [3, 5, 7])
-@pytest.mark.parametrize("field", ["a", "b"])
-@pytest.mark.parametrize(("adapter", "text"), STREAMS, ids=[f"{name}-{len(text)}" for name, text in STREAMS])
+@each_case("size", [3, 5, 7])
+@each_case("field", ["a", "b"])
+@each_case(("adapter", "text"), STREAMS)
 def test_the_deltas_of_a_field_have_the_text_of_dspy(
     worker: subprocess.Popen[str], adapter: str, text: str, field: str, size: int
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 import pydantic_core
@@ -16,6 +15,7 @@ from agentkit.prompts.chat_adapter import ChatAdapter
 from agentkit.prompts.examples import Example
 from agentkit.prompts.json_adapter import JSONAdapter
 from agentkit.prompts.xml_adapter import XMLAdapter
+from tests.cases import each_case
 from tests.parity.cases import (
     CASES,
     DIFFERENCES,
@@ -26,7 +26,7 @@ from tests.parity.cases import (
     write_sections,
     write_source,
 )
-from tests.parity.conftest import ask_dspy, list_failures, run_source
+from tests.parity.conftest import ask_dspy, run_source
 
 pytestmark = pytest.mark.parity
 
@@ -43,12 +43,10 @@ def _name(value: object) -> str:
 
 
 @pytest.mark.parametrize("adapter", _ADAPTERS)
-def test_messages_and_values_are_those_of_dspy(worker: subprocess.Popen[str], adapter: str) -> None:
-    cases = [case for case in CASES if (adapter, case.name) not in MESSAGE_DIFFERENCES]
-    assert list_failures(cases, partial(_check_messages_and_values, worker, adapter)) == {}
-
-
-def _check_messages_and_values(worker: subprocess.Popen[str], adapter: str, case: Case) -> None:
+@each_case("case", {case.name: case for case in CASES})
+def test_messages_and_values_are_those_of_dspy(worker: subprocess.Popen[str], case: Case, adapter: str) -> None:
+    if (adapter, case.name) in MESSAGE_DIFFERENCES:
+        return
     texts = {"chat": case.chat, "xml": case.xml}.get(adapter, case.json)
     expected = ask_dspy(worker, case, adapter, texts)
     signature, messages = _format(case, adapter)
