@@ -6,7 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from agentkit.jinja_environments.filters import write_json, write_yaml
-from agentkit.jinja_environments.functions import check_printable, dump_json, format_local_time, raise_error
+from agentkit.jinja_environments.functions import (
+    TemplateDict,
+    check_printable,
+    dump_json,
+    format_local_time,
+    get_namespace_class,
+    raise_error,
+)
 from agentkit.jinja_environments.limits import limit_sizes
 from agentkit.jinja_environments.sandbox import get_generation_block, get_prompt_class, get_sandbox_class
 from agentkit.jinja_environments.yaml_texts import import_yaml
@@ -78,4 +85,5 @@ def model_environment(strftime_now: Callable[[str], str] | None = None) -> Immut
     environment.filters["tojson"] = dump_json
     functions = cast("dict[str, Any]", environment.globals)
     functions.update(raise_exception=raise_error, strftime_now=strftime_now or format_local_time)
+    functions.update(dict=TemplateDict(), namespace=get_namespace_class())
     return environment

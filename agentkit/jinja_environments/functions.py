@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any, NoReturn, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-__all__ = ["check_printable", "dump_json", "format_local_time", "raise_error"]
+if TYPE_CHECKING:
+    from jinja2.utils import Namespace
+
+__all__ = ["TemplateDict", "check_printable", "dump_json", "format_local_time", "get_namespace_class", "raise_error"]
 
 
 def raise_error(message: str) -> NoReturn:
@@ -30,6 +34,42 @@ def dump_json(
 ) -> str:
     """Returns a value as JSON text. This is the filter `tojson` of chat templates."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+class TemplateDict:
+    """The function `dict` of chat templates, which gives no access to the class."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, keys: Any, value: Any = None) -> dict[Any, Any]:
+        """Returns a dict with the same value for each key."""
+        return dict.fromkeys(keys, value)
+
+
+@cache
+def get_namespace_class() -> type[Namespace]:
+    """Returns the class `namespace` of chat templates. As in transformers, its names do not start with `_`."""
+    from jinja2.exceptions import SecurityError
+    from jinja2.utils import Namespace
+
+    class SafeNamespace(Namespace):
+        def __init__(*args: Any, **kwargs: Any) -> None:
+            # The first argument has no name, so that a template can set an attribute `self`.
+            values = dict(*args[1:], **kwargs)
+            for name in values:
+                check_name(name)
+            Namespace.__init__(args[0], values)
+
+        def __setitem__(self, name: str, value: Any) -> None:
+            check_name(name)
+            Namespace.__setitem__(self, name, value)
+
+    def check_name(name: object) -> None:
+        if isinstance(name, str) and name.startswith("_"):
+            raise SecurityError(f"a namespace has no attribute with the name {name!r}, because it starts with _")
+
+    return SafeNamespace
 
 
 def check_printable(value: object) -> object:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from agentkit.errors import MissingExtraError
 from agentkit.jinja_environments.limits import check_widths, limit_format
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from jinja2.ext import Extension
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-__all__ = ["get_generation_block", "get_prompt_class", "get_sandbox_class"]
+__all__ = ["SPAN_END", "SPAN_START", "get_generation_block", "get_prompt_class", "get_sandbox_class"]
+
+SPAN_START: Final = "_span_start"
+"""Name of the variable that a chat template prints at the start of each block `generation`."""
+SPAN_END: Final = "_span_end"
+"""Name of the variable that a chat template prints at the end of each block `generation`."""
 
 
 @cache
@@ -97,13 +102,15 @@ def get_generation_block() -> type[Extension]:
     from jinja2.parser import Parser
 
     class GenerationBlock(Extension):
-        """Statement that renders its body unchanged."""
+        """Statement that renders its body between the variables `SPAN_START` and `SPAN_END`."""
 
         tags = {"generation"}  # noqa: RUF012 - declared by jinja
 
         def parse(self, parser: Parser) -> nodes.Node:
             line = next(parser.stream).lineno
             body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            return nodes.Scope(body, lineno=line)
+            start, end = (nodes.Output([nodes.Name(name, "load")]) for name in (SPAN_START, SPAN_END))
+            scope = nodes.Scope([start, *body, end])
+            return scope.set_lineno(line)
 
     return GenerationBlock

@@ -1,0 +1,255 @@
+"""`render_chat`: renders messages with the chat template of a model, as transformers does.
+
+The rules are those of `apply_chat_template` in transformers 5 (`transformers/utils/chat_template_utils.py`), which
+the tests compare with.
+
+Spans
+    Templates for training put the text that the model writes into a block `generation`. The environment prints a
+    private character at the start and at the end of such a block. `render_chat` removes the characters and returns
+    their positions. This works in macros too, where transformers finds wrong positions. If the template captures
+    the output of a block, for example with `set`, the private characters could change what a filter does. Then the
+    text is also rendered without these characters, and the texts must be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
+
+from agentkit.errors import TemplateError
+from agentkit.jinja_environments.environments import model_environment
+from agentkit.jinja_environments.sandbox import SPAN_END, SPAN_START
+
+if TYPE_CHECKING:
+    from jinja2 import Template, nodes
+
+__all__ = ["ChatVariables", "Rendering", "compile_chat", "render_chat"]
+
+_CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
+_REASONING: Final = ("reasoning_content", "thinking", "reasoning")
+"""Keys of a message that may contain thinking. Templates read different keys."""
+_FIRST_MARK: Final = 0x10FF00  # first character that may mark a span: a private-use character
+
+
+class Rendering(NamedTuple):
+    """Text of a rendered conversation.
+
+    Attributes:
+        text: The text.
+        spans: Start and end of the output of each block `generation`, as indexes of `text`.
+    """
+
+    text: str
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+class ChatTemplateCode(NamedTuple):
+    """Compiled chat template.
+
+    Attributes:
+        template: Template of jinja.
+        has_spans: True if the template has a block `generation`.
+        captures_spans: True if the template captures the output of such a block.
+    """
+
+    template: Template
+    has_spans: bool
+    captures_spans: bool
+
+
+class ChatVariables(NamedTuple):
+    """Variables of a chat template. All values are JSON values.
+
+    Attributes:
+        messages: Messages in the form of OpenAI Chat Completions. The arguments of tool calls are objects.
+        tools: Declarations of tools. None if there are no tools.
+        documents: Documents that the model may cite. None if there are no documents.
+        add_generation_prompt: True to end the text with the start of an assistant turn.
+        others: Further variables, such as special tokens and `enable_thinking`. They have precedence.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]] | None = None
+    documents: Sequence[Mapping[str, Any]] | None = None
+    add_generation_prompt: bool = False
+    others: Mapping[str, Any] = {}
+
+
+def render_chat(
+    source: str, variables: ChatVariables, *, name: str = "chat template", continued: str | None = None
+) -> Rendering:
+    """Renders messages with a chat template.
+
+    Keys of a message with the value None are omitted. Thinking is available as `reasoning_content` and `thinking`.
+
+    Args:
+        source: Text of the template.
+        variables: Variables of the template.
+        name: Name of the template in errors.
+        continued: Key of the last message whose value the model continues, such as `content`. The text then ends
+            after this value.
+
+    Raises:
+        TemplateError: The template is invalid, refuses the messages, or exceeds a limit. Or the text of the last
+            message is not in the rendered text.
+        MissingExtraError: The package jinja2 is not installed.
+    """
+    code = compile_chat(source, name)
+    messages = [_prepare_message(message) for message in variables.messages]
+    final = _mark_final(messages, continued, source, name) if continued else ""
+    values = {
+        "messages": messages,
+        "tools": variables.tools,
+        "documents": variables.documents,
+        "add_generation_prompt": variables.add_generation_prompt,
+        **variables.others,
+    }
+    rendering = _render(code, values, name)
+    return _cut_continuation(rendering, final, name) if continued else rendering
+
+
+@lru_cache(64)
+def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
+    """Compiles a chat template. The results are cached.
+
+    Raises:
+        TemplateError: The template is invalid.
+        MissingExtraError: The package jinja2 is not installed.
+    """
+    environment = model_environment()
+    from jinja2 import TemplateSyntaxError
+
+    try:
+        tree = environment.parse(source)
+        template = environment.from_string(source)
+    except TemplateSyntaxError as error:
+        raise TemplateError(name, error.message or str(error), error.lineno) from error
+    except RecursionError as error:
+        raise TemplateError(name, "the template is nested too deeply") from error
+    has_spans = _has_spans(tree)
+    return ChatTemplateCode(template, has_spans, has_spans and any(map(_has_spans, _find_captures(tree))))
+
+
+def _find_captures(tree: nodes.Template) -> Iterator[nodes.Node]:
+    from jinja2 import nodes
+
+    return cast("Iterator[nodes.Node]", tree.find_all((nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock)))
+
+
+def _has_spans(node: nodes.Node) -> bool:
+    from jinja2 import nodes
+
+    return any(name.name == SPAN_START for name in node.find_all(nodes.Name))
+
+
+def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Rendering:
+    if not code.has_spans:
+        return Rendering(_render_text(code.template, values, name))
+    start, end = _choose_marks(values)
+    marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
+    rendering = _remove_marks(marked, start, end)
+    if code.captures_spans:
+        text = _render_text(code.template, values, name)
+        return rendering if rendering.text == text else Rendering(text)
+    return rendering
+
+
+def _render_text(template: Template, values: Mapping[str, Any], name: str) -> str:
+    try:
+        return template.render(values)
+    except Exception as error:  # a template can raise any error
+        _refuse(name, error)
+
+
+def _refuse(name: str, error: Exception) -> NoReturn:
+    traceback, line = error.__traceback__, None
+    while traceback is not None:  # the last frame of the template has the line of the error
+        if traceback.tb_frame.f_code.co_filename == "<template>":
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    reason = "the template is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    raise TemplateError(name, reason or type(error).__name__, line) from error
+
+
+# -- spans -------------------------------------------------------------------------------------------------------
+
+
+def _choose_marks(values: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns two private characters that no variable contains."""
+    texts = [*_list_texts(values)]
+    code = _FIRST_MARK
+    while any(chr(code) in text or chr(code + 1) in text for text in texts):
+        code += 2
+    return chr(code), chr(code + 1)
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield key
+            yield from _list_texts(item)
+    elif isinstance(value, list | tuple):
+        for item in cast("Iterable[Any]", value):
+            yield from _list_texts(item)
+
+
+def _remove_marks(marked: str, start: str, end: str) -> Rendering:
+    first, *parts = marked.split(start)
+    texts, spans, position, depth = [first], list[tuple[int, int]](), len(first), 0
+    opened = 0
+    for part in parts:
+        if not depth:
+            opened = position
+        depth += 1
+        pieces = part.split(end)
+        for index, piece in enumerate(pieces):
+            if index:
+                depth -= 1
+                if not depth:
+                    spans.append((opened, position))
+            texts.append(piece)
+            position += len(piece)
+    return Rendering("".join(texts), tuple(spans))
+
+
+# -- messages ----------------------------------------------------------------------------------------------------
+
+
+def _prepare_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    prepared = {key: value for key, value in message.items() if value is not None}
+    reasoning = next((prepared[key] for key in _REASONING if key in prepared), None)
+    return prepared if reasoning is None else {"thinking": reasoning, **prepared, "reasoning_content": reasoning}
+
+
+def _mark_final(messages: list[dict[str, Any]], key: str, source: str, name: str) -> str:
+    """Adds a mark to the text that the model continues. Returns the text."""
+    final = messages[-1].get(key)
+    keys = [other for other in _REASONING if messages[-1].get(other) == final] if key in _REASONING else [key]
+    if final is None or not any(other in source for other in keys):
+        raise TemplateError(name, f"the last message has no {key!r} to continue, or the template does not write it")
+    if isinstance(final, str):
+        messages[-1].update(dict.fromkeys(keys, final + _CONTINUATION))
+        return final
+    parts = [dict(part) for part in cast("list[dict[str, Any]]", final)]
+    texts = [part for part in parts if "text" in part]
+    if not texts:
+        raise TemplateError(name, "the last message has no text to continue")
+    text = str(texts[-1]["text"])
+    texts[-1]["text"] = text + _CONTINUATION
+    messages[-1][key] = parts
+    return text
+
+
+def _cut_continuation(rendering: Rendering, final: str, name: str) -> Rendering:
+    text, mark = rendering.text, _CONTINUATION.strip()
+    if final.strip() not in text or mark not in text:
+        raise TemplateError(name, "the text to continue is not in the rendered text")
+    end = text.rindex(mark)
+    kept = text[:end]
+    if not text.startswith(_CONTINUATION, end):  # the template trimmed the text
+        kept = kept.rstrip()
+    spans = tuple((start, min(stop, len(kept))) for start, stop in rendering.spans if start < len(kept))
+    return Rendering(kept, spans)
