@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import resource
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,9 +30,9 @@ from agentkit import (
     Usage,
     compare,
 )
-from agentkit.cli import run
 from agentkit.comparison.recordings import fingerprint
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
+from tests.cli.test_cli import call
 
 MSGS = [Msg("system", "Be brief.", "system"), Msg("Bob", "Where is the library?", "user")]
 NAMES = ("openai", "openai-responses", "anthropic", "gemini", "ollama", "deepseek", "vllm", "dashscope-compatible")
@@ -279,47 +279,64 @@ def test_cached_tokens_have_separate_prices() -> None:
 CONVERSATION = json.dumps([{"name": "Bob", "role": "user", "content": "Where is the library?"}])
 
 
-def command(*arguments: str, server: LoopbackServer | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs the installed command with the environment variables that its SDKs read."""
+def command_environment(server: LoopbackServer | None) -> dict[str, str]:
+    """Returns the environment variables that the SDKs of the command read."""
     environment = {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "x"}
     if server is not None:
         environment |= {"OPENAI_BASE_URL": server.url("openai"), "ANTHROPIC_BASE_URL": server.url("anthropic")}
-    return subprocess.run(
-        [Path(sys.executable).parent / "agentkit", "compare", *arguments],
-        input=CONVERSATION,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return environment
 
 
-def test_the_command_prints_a_table_and_json_and_replays_a_recording(tmp_path: Path) -> None:
+@dataclass
+class Command:
+    """Runs the command in this process. Returns exit code, standard output and standard error."""
+
+    capsys: pytest.CaptureFixture[bytes]
+    monkeypatch: pytest.MonkeyPatch
+
+    def __call__(self, *arguments: str, server: LoopbackServer | None = None) -> tuple[int, str, str]:
+        for name, value in command_environment(server).items():
+            self.monkeypatch.setenv(name, value)
+        return call(self.capsys, self.monkeypatch, "compare", *arguments, stdin=CONVERSATION)
+
+
+@pytest.fixture
+def command(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(capsysbinary, monkeypatch)
+
+
+def test_the_command_prints_a_table_and_json_and_replays_a_recording(command: Command, tmp_path: Path) -> None:
     runs, out = tmp_path / "runs.jsonl", tmp_path / "out.json"
     models = ("--model", "openai:one", "--model", "anthropic:two", "--price", "one=2/10", "--json", str(out))
     reply = Reply(Msg("x", "Round the corner.", "assistant"), usage=Usage(1_000, 100))
     with LoopbackServer(reply) as server:
-        done = command(*models, "--record", str(runs), server=server)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "openai:one" in done.stdout
-    assert "Round the corner." in done.stdout
+        code, table, err = command(*models, "--record", str(runs), server=server)
+    assert (code, err) == (0, "")
+    assert "openai:one" in table
+    assert "Round the corner." in table
     results = json.loads(out.read_text())
     assert [result["label"] for result in results] == ["openai:one", "anthropic:two"]
     assert [result["price"] for result in results] == [pytest.approx(0.003), None]
     assert results[0]["reply"]["content"] == [{"type": "text", "text": "Round the corner."}]
     assert results[0]["usage"]["input_tokens"] == 1_000
     assert results[1]["request"]["messages"]
-    again = command(*models, "--replay", str(runs))
-    assert again.returncode == 0
-    assert again.stdout == done.stdout
+    assert command(*models, "--replay", str(runs)) == (0, table, "")
     replayed = json.loads(out.read_text())
     assert all(result.pop("replayed") for result in replayed)
     assert replayed == [{key: item for key, item in result.items() if key != "replayed"} for result in results]
 
 
-def test_the_command_prints_only_json_to_stdout_and_exits_with_1_after_a_failed_call(tmp_path: Path) -> None:
+def test_the_installed_command_prints_only_json_to_stdout_and_exits_with_1_after_a_failed_call() -> None:
+    arguments = ("compare", "--model", "openai:one", "--json", "-")
     with LoopbackServer(LoopbackError(400, "no such model", code="model_not_found")) as server:
-        done = command("--model", "openai:one", "--json", "-", server=server)
+        done = subprocess.run(
+            [Path(sys.executable).parent / "agentkit", *arguments],
+            input=CONVERSATION,
+            env={**os.environ, **command_environment(server)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 1
     (result,) = json.loads(done.stdout)
     assert result["error"]["class"] == "BadRequestError"
@@ -343,26 +360,22 @@ def test_the_command_prints_only_json_to_stdout_and_exits_with_1_after_a_failed_
     ],
 )
 def test_the_command_reports_bad_options_on_a_single_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], message: str, command: Command
 ) -> None:
-    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.setenv(key, "x")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CONVERSATION.encode())))
-    assert run(["compare", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
 
 
-def test_the_help_of_the_command_describes_its_options() -> None:
-    done = command("--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "/CACHE_WRITE" in done.stdout
+def test_the_help_of_the_command_describes_its_options(command: Command) -> None:
+    code, out, err = command("--help")
+    assert (code, err) == (0, "")
+    assert "/CACHE_WRITE" in out
 
 
-def test_the_command_removes_control_characters_of_replies() -> None:
+def test_the_command_removes_control_characters_of_replies(command: Command) -> None:
     with LoopbackServer("\x1b[31mred \x1b]0;title\x07\x9b2J\u202e") as server:
-        done = command("--model", "openai:one", server=server)
-    assert "red" in done.stdout
-    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(done.stdout)
+        _, out, _ = command("--model", "openai:one", server=server)
+    assert "red" in out
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out)
