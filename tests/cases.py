@@ -18,8 +18,8 @@ _FAILURES = (Exception, pytest.fail.Exception)
 def each_case(names: str | Sequence[str], cases: Mapping[str, Any] | Iterable[Any]) -> Callable[[_Test], _Test]:
     """Returns a decorator for a test of a rule with many small cases: a single test that checks every case.
 
-    It has the arguments of `pytest.mark.parametrize`, and both can decorate the same test. Use `parametrize` for
-    cases that need their own fixtures or that take long.
+    It can decorate a test together with `pytest.mark.parametrize`. Use only `parametrize` for cases that need
+    their own fixtures or that take long.
 
     Args:
         names: A parameter of the test, or several.

@@ -21,6 +21,7 @@ from agentkit import (
     load_native,
     load_request_options,
 )
+from tests.cases import each_case
 from tests.logs.native_logs import LOGS, TEXTS
 from tests.providers import PNG, PROVIDERS, assistant, call, chat, multi_agent, problems, result, system, user
 
@@ -52,7 +53,7 @@ def _get_expected_text(block: Block) -> str:
             raise AssertionError(block)
 
 
-@pytest.mark.parametrize("source", LOGS)
+@each_case("source", [*LOGS])
 def test_each_log_loads_as_the_same_conversation(source: str) -> None:
     msgs, asked = _load_log(source)
     texts = [msg.text or msg.tool_results[0].text for msg in msgs]
@@ -74,14 +75,14 @@ def test_each_log_loads_as_the_same_conversation(source: str) -> None:
     )
 
 
-@pytest.mark.parametrize("source", LOGS)
+@each_case("source", [*LOGS])
 def test_loading_does_not_change_the_log(source: str) -> None:
     before = copy.deepcopy(LOGS[source])
     _load_log(source)
     assert before == LOGS[source]
 
 
-@pytest.mark.parametrize("source", PROVIDERS)
+@each_case("source", PROVIDERS)
 def test_a_loaded_request_is_built_again_unchanged(source: str) -> None:
     msgs, asked = _load_log(source)
     request = chat(source).lower(msgs, **asked).request
@@ -89,8 +90,8 @@ def test_a_loaded_request_is_built_again_unchanged(source: str) -> None:
     assert again == request
 
 
-@pytest.mark.parametrize("multi", [False, True])
-@pytest.mark.parametrize("target", PROVIDERS)
+@each_case("multi", [False, True])
+@each_case("target", PROVIDERS)
 @pytest.mark.parametrize("source", LOGS)
 def test_the_request_is_valid_and_the_ledger_lists_each_loss(source: str, target: str, multi: bool) -> None:
     msgs, plan = _plan(source, target, multi)
@@ -106,7 +107,7 @@ def test_the_request_is_valid_and_the_ledger_lists_each_loss(source: str, target
                 assert _get_expected_text(block) in body
 
 
-@pytest.mark.parametrize("target", PROVIDERS)
+@each_case("target", PROVIDERS)
 @pytest.mark.parametrize("source", PROVIDERS)
 def test_thinking_is_dropped_for_other_issuers(source: str, target: str) -> None:
     msgs, plan = _plan(source, target, multi=False)
@@ -122,15 +123,15 @@ def test_thinking_is_dropped_for_other_issuers(source: str, target: str) -> None
             assert entry.disposition.word == "dropped"
 
 
-@pytest.mark.parametrize("source", LOGS)
+@each_case("source", [*LOGS])
 def test_loaded_messages_can_be_stored(source: str) -> None:
     msgs, _ = _load_log(source)
     stored: Any = [msg.to_dict() for msg in msgs]
     assert load_messages(json.loads(json.dumps(stored))) == msgs
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("output", ["no net \n", "  no net", "no net"])
+@each_case("provider", PROVIDERS)
+@each_case("output", ["no net \n", "  no net", "no net"])
 def test_the_whitespace_of_a_failed_result_does_not_change(provider: str, output: str) -> None:
     msgs = [user("Go."), assistant(call("c1")), system(result("c1", output, is_error=True))]
     request = chat(provider).lower(msgs).request

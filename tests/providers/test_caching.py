@@ -21,6 +21,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.provider_kit import FormatterBase
+from tests.cases import each_case
 from tests.conversations import POLICIES, valid_histories
 from tests.profiles import examples
 from tests.providers import LOOK, assistant, call, problems, result, system, user
@@ -187,9 +188,9 @@ def _loop_steps(draw: st.DrawFn) -> list[Msg]:
 _steps = st.lists(st.one_of(valid_histories(3), _lines(), _loop_steps()), min_size=1, max_size=5)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("output", ["A cat.", " "], ids=["text", "blank"])
-@pytest.mark.parametrize("answered", ["a", "b"])
+@each_case("target", TARGETS)
+@each_case("output", ["A cat.", " "])
+@each_case("answered", ["a", "b"])
 def test_the_result_of_an_interrupted_call_gets_no_marker(target: Target, output: str, answered: str) -> None:
     msgs = [system("S."), user("Look."), assistant(call("a"), call("b")), system(result(answered, output))]
     request = _formatter(target, ChatHistory()).lower(msgs).request
@@ -217,8 +218,8 @@ def test_a_request_reads_the_cache_entries_of_the_previous_request_from_the_firs
     _replay(target, policy, steps)
 
 
-@pytest.mark.parametrize("choice", ["required", "look", "none"])
-@pytest.mark.parametrize("target", TARGETS)
+@each_case("choice", ["required", "look", "none"])
+@each_case("target", TARGETS)
 def test_a_tool_choice_moves_no_marker_away_from_the_stable_prefix(target: Target, choice: str) -> None:
     steps = [[system("You are Friday."), user("Look.")], [assistant(call("a")), system(result("a", "A cat."))]]
     _replay(
@@ -236,7 +237,7 @@ def test_a_schema_as_text_follows_the_marker_of_the_prompt(provider: str) -> Non
     assert cache.send(list_blocks(provider, asked)) == 1
 
 
-@pytest.mark.parametrize("calls", [1, 9, 10, 11, 19, 20, 21, 60, 150])
+@each_case("calls", [1, 9, 10, 11, 19, 20, 21, 60, 150])
 @pytest.mark.parametrize("target", LOOKING_BACK)
 def test_a_step_of_a_loop_of_tools_may_add_any_number_of_calls(target: Target, calls: int) -> None:
     step = [
@@ -255,7 +256,7 @@ def test_a_step_of_a_loop_of_tools_may_add_any_number_of_calls(target: Target, c
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("added", [1, 19, 20, 21, 38, 39])
+@each_case("added", [1, 19, 20, 21, 38, 39])
 def test_a_frame_may_grow_by_lines_up_to_the_bound(target: Target, added: int) -> None:
     lines = [user(f"Line {index}.", name=("Alice", "Bob")[index % 2]) for index in range(5 + 4 * added)]
     grown = [lines[: 5 + added * count] for count in range(5)]
@@ -265,7 +266,7 @@ def test_a_frame_may_grow_by_lines_up_to_the_bound(target: Target, added: int) -
     assert _last_marker(list_blocks(target[0], formatter.lower([system("S."), *lines]).request)) > 4 * added
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@each_case("target", TARGETS)
 def test_a_request_after_a_cut_reads_the_prompt_from_the_cache(target: Target) -> None:
     formatter = _formatter(target, ChatHistory())
     talk = [msg for index in range(30) for msg in (user(f"Q{index}."), assistant(f"A{index}."))]
@@ -345,7 +346,7 @@ _TALK: Final = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("provider", "model", "expected"),
     [
         ("openai", None, 0),
@@ -379,9 +380,7 @@ def test_markers_are_sent_only_to_models_that_accept_them(provider: str, model: 
         assert formatter.lower(talk).request == expected_request
 
 
-@pytest.mark.parametrize(
-    "provider", ["openai", "openai-responses", "dashscope", "dashscope-compatible", "deepseek"]
-)
+@each_case("provider", ["openai", "openai-responses", "dashscope", "dashscope-compatible", "deepseek"])
 def test_no_marker_is_sent_by_default(provider: str) -> None:
     assert _count(load_provider(provider).chat_formatter("gpt-6-sol").lower(_TALK).request) == 0
 

@@ -13,6 +13,7 @@ from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.provider_kit import Capabilities
 from agentkit.tokens.media_tokens import find_image_rule
 from agentkit.tokens.model_encodings import find_encoding
+from tests.cases import each_case
 from tests.profiles import examples
 
 _MODES: Final = ("auto", "none", "required", "tool")
@@ -93,7 +94,7 @@ _GATEWAYS: Final = (
 )
 
 
-@pytest.mark.parametrize("place", [*_GATEWAYS, *_BEDROCK])
+@each_case("place", [*_GATEWAYS, *_BEDROCK])
 def test_a_claude_model_has_its_row_in_every_cloud(place: str) -> None:
     for model, expected in _CLAUDE.items():
         capabilities = _capabilities("anthropic", place.format(model))
@@ -164,7 +165,7 @@ _GPT: Final = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     "place",
     [
         "{}",
@@ -182,7 +183,7 @@ def test_a_gpt_model_has_its_row_through_every_gateway(place: str) -> None:
         assert (capabilities.thinking.binds_prefix, capabilities.cache_breakpoints) == expected, model
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "audio"),
     [
         ("gpt-audio-mini-2025-12-15", True),
@@ -199,8 +200,8 @@ def test_audio_is_for_audio_models(model: str, audio: bool) -> None:
 # -- Gemini, DeepSeek, DashScope, vLLM ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["{}", "models/{}", "google/{}", "vertex_ai/{}", "publishers/google/models/{}"])
-@pytest.mark.parametrize(
+@each_case("place", ["{}", "models/{}", "google/{}", "vertex_ai/{}", "publishers/google/models/{}"])
+@each_case(
     ("model", "media"),
     [
         ("gemini-1.5-pro-002", False),
@@ -219,7 +220,7 @@ def test_results_can_contain_media_from_gemini_3_on(model: str, media: bool, pla
     assert (capabilities.opaque.placeholder_signature is not None) is media
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "choices", "sees"),
     [
         ("deepseek-chat", _FORCED, False),
@@ -310,7 +311,7 @@ def test_a_path_option_changes_no_other_capability_of_the_model(path: str) -> No
     assert "tool" in capabilities.tools.choices
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "opaque"),
     [
         ("moonshotai/Kimi-K2-Instruct-0905", True),

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import pytest
 
 from agentkit import LedgerEntry, Msg, Plan, load_native
+from tests.cases import each_case
 from tests.logs.rich_logs import RICH_LOGS
 from tests.providers import PROVIDERS, chat, multi_agent
 
@@ -121,8 +122,8 @@ def test_every_text_of_a_log_is_loaded(source: str) -> None:
     assert [leaf for _, leaf in _leaves(RICH_LOGS[source]) if not _contains(leaf, stored)] == []
 
 
-@pytest.mark.parametrize("multi", [False, True])
-@pytest.mark.parametrize("target", PROVIDERS)
+@each_case("multi", [False, True])
+@each_case("target", PROVIDERS)
 @pytest.mark.parametrize("source", PROVIDERS)
 def test_every_text_of_a_log_is_in_the_request_or_named_by_the_ledger(
     source: str, target: str, multi: bool

@@ -17,6 +17,7 @@ from agentkit.models.failures import as_model_error, get_error_class
 from agentkit.models.response_headers import parse_retry_after
 from agentkit.provider_kit import Failure, StreamParserBase, WireLayout
 from agentkit.replies.error_bodies import parse_failure
+from tests.cases import each_case
 from tests.providers import PROVIDERS
 
 NUMBERS: Final = (
@@ -210,7 +211,7 @@ def _collect(read: list[Msg], provider: str, chunks: list[Any]) -> None:
     read.append(_read(provider, chunks))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [
         "$.a[000000000100000000]",
@@ -220,7 +221,6 @@ def _collect(read: list[Msg], provider: str, chunks: list[Any]) -> None:
         "$" + ".a" * 100_000,
         "$.a[" + "9" * 100_000 + "]",
     ],
-    ids=len,
 )
 def test_no_path_of_a_partial_argument_creates_a_large_value(path: str) -> None:
     call = {"name": "look", "partialArgs": [{"jsonPath": path, "numberValue": 1}]}
@@ -250,7 +250,7 @@ def test_the_items_of_a_long_list_are_all_read() -> None:
 # -- errors ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: repr(number)[:20])
+@each_case("number", NUMBERS)
 def test_the_numbers_of_an_error_are_in_range_or_none(number: Any) -> None:
     failure = parse_failure({"error": {"message": "m", "code": number, "status": number}}, 400)
     assert failure is not None

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-import pytest
-
 from agentkit import Tool
+from tests.cases import each_case
 from tests.providers import PROVIDERS, assistant, call, chat, problems, result, system, user
 
 _LONG: Final = f"chatcmpl-tool-{'0123456789abcdef' * 3}"
@@ -41,7 +40,7 @@ def _calls(value: Any) -> Iterator[dict[str, Any]]:
             yield from _calls(part.get(key))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("provider", PROVIDERS)
 def test_an_illegal_call_id_is_replaced_in_call_and_result_and_restored_in_replies(provider: str) -> None:
     results = [result(call_id, f"{number}.") for number, call_id in enumerate(IDS)]
     plan = chat(provider).lower([user("Go."), assistant(*map(call, IDS)), system(*reversed(results))])
@@ -51,7 +50,7 @@ def test_an_illegal_call_id_is_replaced_in_call_and_result_and_restored_in_repli
     assert tuple(plan.call_ids.get(call_id, call_id) for call_id in ids) == IDS
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("provider", PROVIDERS)
 def test_an_illegal_tool_name_is_replaced_in_call_and_tool_and_restored_in_replies(provider: str) -> None:
     calls = [call(f"c{number}", name) for number, name in enumerate(NAMES)]
     results = [result(f"c{number}", "A", name=name) for number, name in enumerate(NAMES)]

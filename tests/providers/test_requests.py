@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 from agentkit import Msg
+from tests.cases import each_case
 from tests.providers import LOOK, PROVIDERS, call, chat, problems, result, system, user
 from tests.providers.conversations import CONVERSATIONS
 from tests.providers.request_tables import build_request, load_table, write_as_lines
@@ -17,7 +18,7 @@ _RULES_OF_OTHER_MODELS: Final = {
 """Rules that the checkers apply to all models, but that these models do not have."""
 
 
-@pytest.mark.parametrize("name", CONVERSATIONS)
+@each_case("name", [*CONVERSATIONS])
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_each_conversation_becomes_the_expected_request(provider: str, name: str) -> None:
     sections = [section for section, requests in load_table(provider).items() if name in requests]
@@ -31,7 +32,7 @@ def test_each_conversation_becomes_the_expected_request(provider: str, name: str
         assert [text for text in problems(provider, request) if not (rule and rule in text)] == []
 
 
-@pytest.mark.parametrize("role", ["user", "system"])
+@each_case("role", ["user", "system"])
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_message_with_tool_calls_is_an_assistant_turn_whatever_its_role(provider: str, role: Any) -> None:
     as_assistant, as_role = (

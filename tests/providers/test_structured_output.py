@@ -12,6 +12,7 @@ from agentkit import ModelError, Msg, OptionError, ParseError, TextBlock, Tool
 from agentkit.provider_kit import OutputSchema
 from agentkit.testing import LoopbackServer, ScriptedModel
 from agentkit.tools.json_schema import as_output_schema
+from tests.cases import each_case
 from tests.providers import PROVIDERS, chat, problems, system, user
 from tests.providers.calling import HELLO, create_model
 
@@ -35,7 +36,7 @@ NATIVE: Final[dict[str, dict[str, Any]]] = {
 INSTRUCTION: Final = "Answer in json, with one object."
 
 
-@pytest.mark.parametrize("with_tools", [False, True])
+@each_case("with_tools", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_any_json_object_is_requested_natively_where_possible(provider: str, with_tools: bool) -> None:
     options: Any = {"tools": [Tool("look")]} if with_tools else {}
@@ -61,7 +62,7 @@ def _find_added(request: dict[str, Any], before: dict[str, Any]) -> dict[str, An
     return added
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("provider", PROVIDERS)
 def test_a_system_prompt_that_mentions_json_gets_no_second_instruction(provider: str) -> None:
     msgs = [system("Write JSON."), user("Hi")]
     request = chat(provider).lower(msgs, response_format={"type": "json_object"}).request
@@ -69,7 +70,7 @@ def test_a_system_prompt_that_mentions_json_gets_no_second_instruction(provider:
     assert problems(provider, request) == []
 
 
-@pytest.mark.parametrize("output", [Answer, list[Answer], Answer | None, Literal["yes", "no"], "json_object"])
+@each_case("output", [Answer, list[Answer], Answer | None, Literal["yes", "no"], "json_object"])
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_each_schema_obeys_the_rules_of_the_api(provider: str, output: Any) -> None:
     request = chat(provider).lower([user("Hi")], response_format=output).request
@@ -86,8 +87,8 @@ OPEN_SCHEMAS: Final = [
 ]
 
 
-@pytest.mark.parametrize("strict", [None, True])
-@pytest.mark.parametrize(("schema", "name"), OPEN_SCHEMAS)
+@each_case("strict", [None, True])
+@each_case(("schema", "name"), OPEN_SCHEMAS)
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_an_object_with_any_properties_is_never_closed(
     provider: str, schema: dict[str, Any], name: str, strict: bool | None
@@ -112,7 +113,7 @@ class Node(BaseModel):
     children: list[Node] = []
 
 
-@pytest.mark.parametrize("output", [Node, list[Node]])
+@each_case("output", [Node, list[Node]])
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_recursive_schema_is_in_the_prompt_where_the_api_refuses_recursion(provider: str, output: Any) -> None:
     plan = chat(provider).lower([user("Hi")], response_format=output)
@@ -159,7 +160,7 @@ class Place(BaseModel):
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
-@pytest.mark.parametrize("output", [Place, Country, City | Country, Place | None, list[Place]])
+@each_case("output", [Place, Country, City | Country, Place | None, list[Place]])
 def test_the_schema_of_a_model_is_enforced_unchanged(provider: str, output: Any) -> None:
     plan = chat(provider).lower([user("Hi")], response_format=output)
     expected = as_output_schema(output)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Msg, MultiAgentHistory, load_messages
+from tests.cases import each_case
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import LOOK, PROVIDERS, chat, multi_agent, problems, user
@@ -48,9 +49,9 @@ def test_every_kind_of_example_exists() -> None:
     assert EXAMPLES == ["debate", "extraction", "library", "poisoned", "react"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_case("kind", KINDS)
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("example", EXAMPLES)
+@each_case("example", EXAMPLES)
 def test_the_request_of_each_example_obeys_the_rules_of_its_api(example: str, provider: str, kind: str) -> None:
     assert problems(provider, _request(provider, kind, _example(example))) == []
 
@@ -88,9 +89,9 @@ NATIVE_MODELS: Final = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_case("kind", KINDS)
 @pytest.mark.parametrize(("provider", "model"), NATIVE_MODELS)
-@pytest.mark.parametrize("example", EXAMPLES)
+@each_case("example", EXAMPLES)
 def test_the_request_of_each_example_obeys_the_rules_of_special_models(
     example: str, provider: str, model: str, kind: str
 ) -> None:

@@ -15,6 +15,7 @@ from agentkit import (
     load_request_options,
     prefix_digest,
 )
+from tests.cases import each_case
 from tests.providers import PROVIDERS, assistant, call, problems, result, system, user
 
 A: Final = Tool("a", "First.")
@@ -81,7 +82,7 @@ def _last_text(request: dict[str, Any]) -> str:
     return str(request["messages"][-1]["content"])
 
 
-@pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda value: str(value)[:40])
+@each_case(("target", "choice"), NATIVE.items())
 def test_a_choice_among_several_tools_is_sent_if_the_api_has_a_field_for_it(
     target: tuple[str, Mode], choice: dict[str, Any]
 ) -> None:
@@ -97,15 +98,15 @@ def test_a_choice_among_several_tools_is_sent_if_the_api_has_a_field_for_it(
         assert listed.request == plan.request
 
 
-@pytest.mark.parametrize("choice", ["auto", "none", "required", "a"])
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("choice", ["auto", "none", "required", "a"])
+@each_case("provider", PROVIDERS)
 def test_the_ledger_lists_each_choice_that_the_request_omits(provider: str, choice: str) -> None:
     plan = load_provider(provider).chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=choice)
     is_sent = choice == "auto" or _get_choice(plan.request) is not None
     assert [synthesis.name for synthesis in plan.ledger.syntheses] == ([] if is_sent else ["tool choice"])
 
 
-@pytest.mark.parametrize(("provider", "model", "forced"), REDUCED)
+@each_case(("provider", "model", "forced"), REDUCED)
 def test_without_a_field_only_the_chosen_tools_are_offered(
     provider: str, model: str | None, forced: object
 ) -> None:
@@ -120,10 +121,8 @@ def test_without_a_field_only_the_chosen_tools_are_offered(
     assert len(reasons) == (2 if forced is None else 1)
 
 
-@pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
-def test_an_automatic_choice_among_some_tools_offers_only_these_tools(
-    provider: str, model: str | None, _: object
-) -> None:
+@each_case(("provider", "model"), [row[:2] for row in REDUCED])
+def test_an_automatic_choice_among_some_tools_offers_only_these_tools(provider: str, model: str | None) -> None:
     choice = ToolChoice("auto", names=("a",))
     plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=TOOLS, tool_choice=choice)
     assert problems(provider, plan.request) == []
@@ -133,24 +132,22 @@ def test_an_automatic_choice_among_some_tools_offers_only_these_tools(
     assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["tool choice"]
 
 
-@pytest.mark.parametrize("names", [["a", "b", "files.read"], ("files.read", "b", "a")])
-@pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
-def test_a_choice_among_all_tools_has_no_names(
-    provider: str, model: str | None, _: object, names: list[str]
-) -> None:
+@each_case("names", [["a", "b", "files.read"], ("files.read", "b", "a")])
+@each_case(("provider", "model"), [row[:2] for row in REDUCED])
+def test_a_choice_among_all_tools_has_no_names(provider: str, model: str | None, names: list[str]) -> None:
     formatter = load_provider(provider).chat_formatter(model)
     plan = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=names)
     assert plan.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="required").request
 
 
-@pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
-def test_a_list_with_a_single_name_is_a_forced_tool(provider: str, model: str | None, _: object) -> None:
+@each_case(("provider", "model"), [row[:2] for row in REDUCED])
+def test_a_list_with_a_single_name_is_a_forced_tool(provider: str, model: str | None) -> None:
     formatter = load_provider(provider).chat_formatter(model)
     plan = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=["a"])
     assert plan.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="a").request
 
 
-@pytest.mark.parametrize(
+@each_case(
     "provider", ["openai", "openai-responses", "gemini", "anthropic", "dashscope", "deepseek", "vllm", "ollama"]
 )
 def test_the_names_of_a_choice_are_rewritten_like_the_tool_names(provider: str) -> None:
@@ -185,7 +182,7 @@ def test_thinking_that_is_bound_to_the_tools_is_not_sent_with_other_tools() -> N
 # -- choices of callers and logs ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("native", "expected"),
     [
         (["a", "b"], ToolChoice("required", names=BOTH)),
@@ -202,7 +199,7 @@ def test_several_names_are_loaded_from_every_api(native: Any, expected: ToolChoi
     assert formatter.lower([user("Go.")], tools=TOOLS, tool_choice=native).request == named
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("native", "reason"),
     [
         ([], "expected tool names"),
@@ -236,7 +233,7 @@ def _create_log(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
     return {**request, "config": {**request["config"], "tool_config": {"function_calling_config": choice}}}
 
 
-@pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda value: str(value)[:40])
+@each_case(("target", "choice"), NATIVE.items())
 def test_a_logged_choice_among_several_tools_is_restored_unchanged(
     target: tuple[str, Mode], choice: dict[str, Any]
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agentkit import MessageError, Tool, load_provider
 from agentkit.legalize.object_schemas import as_object_schema
 from agentkit.provider_kit import OutputSchema
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers import problems, user
 from tests.wire.schema_rules import find_object_problems, find_strict_problems
@@ -114,7 +115,7 @@ ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(("schema", "expected", "reasons"), ROOTS.values(), ids=list(ROOTS))
+@each_case(("schema", "expected", "reasons"), ROOTS)
 def test_every_provider_gets_an_object_at_the_root(
     provider: str, schema: dict[str, Any], expected: dict[str, Any], reasons: list[str]
 ) -> None:
@@ -162,7 +163,7 @@ NESTED: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("provider", FLAGGED)
-@pytest.mark.parametrize("schema", [{}, OPEN, CLOSED, NESTED], ids=["none", "open", "closed", "nested"])
+@each_case("schema", {"none": {}, "open": OPEN, "closed": CLOSED, "nested": NESTED})
 def test_a_schema_is_closed_if_its_meaning_does_not_change(provider: str, schema: dict[str, Any]) -> None:
     sent, reasons = _send_tool(provider, Tool("f", parameters=schema, strict=True))
     assert sent["strict"] is True
@@ -229,7 +230,7 @@ OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize("provider", OPENAI)
-@pytest.mark.parametrize(("schema", "reason"), OMITTED_STRICT.values(), ids=list(OMITTED_STRICT))
+@each_case(("schema", "reason"), OMITTED_STRICT)
 def test_strict_is_omitted_if_it_would_change_the_meaning_of_the_schema(
     provider: str, schema: dict[str, Any], reason: str
 ) -> None:
@@ -239,9 +240,7 @@ def test_strict_is_omitted_if_it_would_change_the_meaning_of_the_schema(
     assert actual.startswith(f"tool 'f' sent without strict mode, because {reason}")
 
 
-@pytest.mark.parametrize(
-    "keyword", [{"$ref": "https://example.com/q"}, {"enum": [{"q": "a"}]}, {"const": {"q": "a"}}]
-)
+@each_case("keyword", [{"$ref": "https://example.com/q"}, {"enum": [{"q": "a"}]}, {"const": {"q": "a"}}])
 @pytest.mark.parametrize("provider", FLAGGED)
 def test_strict_is_omitted_if_the_arguments_are_unknown(provider: str, keyword: dict[str, Any]) -> None:
     """A closed schema without properties would forbid every argument."""
@@ -283,7 +282,7 @@ def test_the_ledger_names_a_provider_without_strict_mode(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("strict", [None, False])
+@each_case("strict", [None, False])
 def test_the_ledger_has_no_entry_if_strict_mode_was_not_requested(provider: str, strict: bool | None) -> None:
     sent, reasons = _send_tool(provider, Tool("f", parameters=OPTIONAL, strict=strict))
     assert (sent["schema"], not sent["strict"], reasons) == (OPTIONAL, True, [])
@@ -304,7 +303,7 @@ def _answer(provider: str, output: object) -> tuple[dict[str, Any], list[str]]:
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "vllm"])
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "strict", "expected", "reason_count"),
     [
         (CLOSED, None, True, 0),

@@ -7,8 +7,7 @@ import json
 import re
 from typing import Any, Final, cast
 
-import pytest
-
+from tests.cases import each_case
 from tests.wire.loopback import SDK_CHANGES, get_expected_body, send
 from tests.wire.rules import RULES, check_order
 from tests.wire.shapes import EXTENSIONS, check_request
@@ -634,12 +633,12 @@ def _replace_value(request: dict[str, Any], place: str, value: object) -> dict[s
     return copied
 
 
-@pytest.mark.parametrize("provider", VALID_REQUESTS)
+@each_case("provider", [*VALID_REQUESTS])
 def test_a_valid_request_has_the_types_of_its_sdk(provider: str) -> None:
     assert check_request(provider, VALID_REQUESTS[provider]) == []
 
 
-@pytest.mark.parametrize("provider", VALID_REQUESTS)
+@each_case("provider", [*VALID_REQUESTS])
 def test_a_valid_request_obeys_every_rule(provider: str) -> None:
     assert check_order(provider, VALID_REQUESTS[provider]) == []
 
@@ -654,13 +653,13 @@ def test_the_text_path_of_dashscope_refuses_lists_of_parts() -> None:
     assert "messages[0].content: a list, expected text" in problems
 
 
-@pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_SHAPES)
+@each_case(("provider", "place", "value", "problem"), BROKEN_SHAPES)
 def test_a_wrong_type_is_reported_with_its_place(provider: str, place: str, value: object, problem: str) -> None:
     problems = check_request(provider, _replace_value(VALID_REQUESTS[provider], place, value))
     assert [line for line in problems if line.startswith(problem)], problems
 
 
-@pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_ORDERS)
+@each_case(("provider", "place", "value", "problem"), BROKEN_ORDERS)
 def test_a_broken_rule_is_reported_with_its_place(provider: str, place: str, value: object, problem: str) -> None:
     problems = check_order(provider, _replace_value(VALID_REQUESTS[provider], place, value))
     assert [line for line in problems if line.startswith(problem)], problems
@@ -692,7 +691,7 @@ def test_all_tables_have_the_same_providers() -> None:
     assert set(VALID_REQUESTS) == set(RULES) == set(EXTENSIONS) == set(SDK_CHANGES)
 
 
-@pytest.mark.parametrize("provider", VALID_REQUESTS)
+@each_case("provider", [*VALID_REQUESTS])
 def test_the_sdk_sends_the_expected_body(provider: str) -> None:
     captured = asyncio.run(send(provider, VALID_REQUESTS[provider]))
     assert captured.other_paths == []
@@ -706,7 +705,7 @@ def test_the_text_path_of_dashscope_has_a_separate_endpoint() -> None:
     assert captured.body == get_expected_body("dashscope", DASHSCOPE_TEXT)
 
 
-@pytest.mark.parametrize("provider", VALID_REQUESTS)
+@each_case("provider", [*VALID_REQUESTS])
 def test_sending_changes_no_request(provider: str) -> None:
     request = copy.deepcopy(VALID_REQUESTS[provider])
     asyncio.run(send(provider, request))

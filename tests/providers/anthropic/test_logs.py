@@ -30,6 +30,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, load_native
+from tests.cases import each_case
 from tests.conversations import histories, valid_histories
 from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
@@ -278,7 +279,7 @@ def _result_log(*blocks: dict[str, Any]) -> list[Any]:
     return [question, {"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "log",
     [
         *map(_user_log, OF_THE_USERS),
@@ -376,9 +377,7 @@ def test_citations_of_a_text_are_sent_only_in_assistant_turns() -> None:
     assert sent["messages"][0]["content"] == [{"type": "text", "text": "Cats."}]
 
 
-@pytest.mark.parametrize(
-    "log", [None, 3, "Hi.", {}, {"contents": []}, {"messages": "Hi."}, [{"role": "tool"}], [3]]
-)
+@each_case("log", [None, 3, "Hi.", {}, {"contents": []}, {"messages": "Hi."}, [{"role": "tool"}], [3]])
 def test_a_value_that_is_not_an_anthropic_log_raises_an_error(log: object) -> None:
     with pytest.raises(MessageError, match="message"):
         load_native(log)

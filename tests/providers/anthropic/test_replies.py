@@ -40,6 +40,7 @@ from agentkit import (
     prefix_digest,
 )
 from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, AnthropicStreamParser, parse_response
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.properties.test_cut_and_thinking import Server
 from tests.providers import LOOK, problems, result, system, user
@@ -244,7 +245,7 @@ def test_the_delta_of_a_compaction_sets_its_content() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("native", "reason"),
     [
         ("end_turn", "stop"),
@@ -306,7 +307,7 @@ def test_an_error_body_raises_an_error_with_the_message_of_the_provider() -> Non
         parse_response(body)
 
 
-@pytest.mark.parametrize("value", [{}, {"choices": []}, {"candidates": []}, [], "[]", "no JSON", 3, None])
+@each_case("value", [{}, {"choices": []}, {"candidates": []}, [], "[]", "no JSON", 3, None])
 def test_a_value_that_is_not_an_anthropic_reply_raises_an_error(value: object) -> None:
     with pytest.raises(MessageError, match="reply"):
         parse_response(value)

@@ -19,11 +19,12 @@ from agentkit import (
     VideoBlock,
 )
 from agentkit_dashscope import DashScopeChatFormatter, DashScopeMultiAgentFormatter
+from tests.cases import each_case
 from tests.providers import LOOK, assistant, call, get_texts, picture, system, user
 from tests.wire.loopback import get_expected_body, send
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "path"),
     [
         ("qwen-plus", "text"),
@@ -80,8 +81,8 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_files")
-@pytest.mark.parametrize("formatter", [DashScopeChatFormatter(), DashScopeMultiAgentFormatter()])
-@pytest.mark.parametrize("text", TRAPS, ids=lambda text: ascii(text[:24]))
+@each_case("formatter", [DashScopeChatFormatter(), DashScopeMultiAgentFormatter()])
+@each_case("text", TRAPS)
 def test_a_user_text_that_names_a_local_file_is_sent_as_text(text: str, formatter: DashScopeChatFormatter) -> None:
     request = formatter.lower([user(text), assistant(text), user(text, picture(), name=text)]).request
     captured = asyncio.run(send("dashscope", request))
@@ -93,9 +94,7 @@ def test_a_user_text_that_names_a_local_file_is_sent_as_text(text: str, formatte
 SENTENCE: Final = "No name of a file is so long as this one sentence is; " * 6
 
 
-@pytest.mark.parametrize(
-    "text", [SENTENCE, f"{SENTENCE} and/or this", f"~/{SENTENCE}", "x" * 256, "https://x.org"]
-)
+@each_case("text", [SENTENCE, f"{SENTENCE} and/or this", f"~/{SENTENCE}", "x" * 256, "https://x.org"])
 def test_a_text_that_is_not_a_path_is_sent_unchanged(text: str) -> None:
     plan = DashScopeChatFormatter().lower([Msg("user", text, "user")])
     assert plan.request["messages"] == [{"role": "user", "content": [{"text": text}]}]
@@ -113,8 +112,8 @@ def test_the_ledger_notes_each_text_with_an_added_line_break() -> None:
 
 
 @pytest.mark.usefixtures("_files")
-@pytest.mark.parametrize("url", ["notes", "./notes.txt", "file:///etc/passwd", "~/notes", "/etc/passwd"])
-@pytest.mark.parametrize("kind", [ImageBlock, AudioBlock, VideoBlock])
+@each_case("url", ["notes", "./notes.txt", "file:///etc/passwd", "~/notes", "/etc/passwd"])
+@each_case("kind", [ImageBlock, AudioBlock, VideoBlock])
 def test_media_at_the_path_of_a_local_file_are_not_uploaded(
     url: str, kind: type[ImageBlock | AudioBlock | VideoBlock]
 ) -> None:

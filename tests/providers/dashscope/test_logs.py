@@ -26,6 +26,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_dashscope import DashScopeChatFormatter, load_native
+from tests.cases import each_case
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import PNG_URL, WAV, assistant, call, picture, result, system, user
@@ -132,7 +133,7 @@ PARTS: Final[list[dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@each_case("part", PARTS)
 def test_further_keys_of_a_part_are_sent_back(part: dict[str, Any]) -> None:
     log = [{"role": "user", "content": [part, {"text": "\nq"}]}]
     msgs = load_native(log)
@@ -181,7 +182,7 @@ def test_loading_and_formatting_again_adds_no_second_line_break() -> None:
         assert request["messages"] == [{"role": "user", "content": [{"text": "\nhi"}]}]
 
 
-@pytest.mark.parametrize("log", [{}, {"messages": 3}, 3, None, "x", {"input": {"prompt": "x"}}])
+@each_case("log", [{}, {"messages": 3}, 3, None, "x", {"input": {"prompt": "x"}}])
 def test_a_value_that_is_not_a_log_is_refused(log: Any) -> None:
     with pytest.raises(MessageError) as caught:
         load_native(log)

@@ -36,6 +36,7 @@ from agentkit import (
     Usage,
 )
 from agentkit_dashscope import DashScopeStreamParser, parse_response
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers import WAV
 from tests.providers.mangling import mangled, mangled_events
@@ -216,7 +217,7 @@ def test_deltas_of_a_cumulative_stream_have_only_new_text() -> None:
     assert arguments == cut(CALLS[0][2], [4, 9])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pieces", "expected"),
     [
         (["ha", "ha", ""], "haha"),
@@ -284,7 +285,7 @@ def test_the_text_of_an_error_reply_is_in_the_exception() -> None:
         parse_response(returned)
 
 
-@pytest.mark.parametrize("body", [{}, {"output": {}}, {"output": {"choices": []}}, "[]", "x", 3, {"choices": 3}])
+@each_case("body", [{}, {"output": {}}, {"output": {"choices": []}}, "[]", "x", 3, {"choices": 3}])
 def test_a_value_that_is_not_a_reply_is_refused(body: Any) -> None:
     with pytest.raises(MessageError) as caught:
         parse_response(body)
@@ -328,8 +329,8 @@ def test_calls_with_one_index_are_distinguished_by_id() -> None:
     assert parse_response(_event("", "tool_calls", complete)) == msg
 
 
-@pytest.mark.parametrize("more", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "call_1"}])
-@pytest.mark.parametrize("arguments", ['{"a":1}', "{}"])
+@each_case("more", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "call_1"}])
+@each_case("arguments", ['{"a":1}', "{}"])
 def test_another_name_after_complete_arguments_begins_another_call(more: dict[str, Any], arguments: str) -> None:
     names = ("read", "delete") if more.get("id") else ("read", "delete", "read")
     calls = [{**more, "function": {"name": name, "arguments": arguments}} for name in names]

@@ -31,6 +31,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_gemini import PROVIDER, GeminiChatFormatter, load_native
+from tests.cases import each_case
 from tests.conversations import histories, valid_histories
 from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
@@ -296,7 +297,7 @@ def _log_with_response(response: dict[str, Any], **more: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "response",
     [
         {"temperature": 12, "unit": "C"},
@@ -429,7 +430,7 @@ def test_a_response_without_an_object_becomes_an_invalid_block(response: Any) ->
     assert [place for place, _ in plan.ledger.losses] == ["msgs[2].content[0]"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value", [None, 3, {}, {"messages": []}, {"contents": None}, [3], [{"role": "tool", "parts": []}], [[]]]
 )
 def test_a_value_that_is_not_a_log_is_refused(value: object) -> None:

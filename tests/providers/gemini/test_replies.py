@@ -46,6 +46,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_gemini import PROVIDER, GeminiChatFormatter, GeminiStreamParser, parse_response
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers import PNG, WAV, problems, result, system, user
 from tests.providers.calling import RawServer, write_answer
@@ -295,7 +296,7 @@ def test_only_complete_pairs_of_server_tool_parts_are_sent_back() -> None:
 # -- how it ends -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("native", "reason"),
     [
         ("STOP", "stop"),
@@ -366,7 +367,7 @@ def test_an_error_body_raises_with_the_text_of_the_provider() -> None:
         parse_response(body)
 
 
-@pytest.mark.parametrize("value", [{}, {"choices": []}, {"content": []}, [], "[]", "no JSON", 3, None])
+@each_case("value", [{}, {"choices": []}, {"content": []}, [], "[]", "no JSON", 3, None])
 def test_a_value_that_is_not_a_reply_is_refused(value: object) -> None:
     with pytest.raises(MessageError, match="reply"):
         parse_response(value)
@@ -499,7 +500,7 @@ def test_truncated_arguments_are_incomplete() -> None:
         assert call.raw_input == '{"city":"New York"'
 
 
-@pytest.mark.parametrize("path", ["$", "", "city", "$..a", "$[0]", "$.a[99999999999999999999]", "$.city.b", "$."])
+@each_case("path", ["$", "", "city", "$..a", "$[0]", "$.a[99999999999999999999]", "$.city.b", "$."])
 def test_an_invalid_path_is_ignored(path: str) -> None:
     msg = read_stream([*STREAMED_CALL[:3], partial_call({"jsonPath": path, "numberValue": 1}, goes_on=False)])[0]
     assert msg.tool_uses[0].input["city"] == "New York"

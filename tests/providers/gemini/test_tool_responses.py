@@ -27,6 +27,7 @@ from agentkit import (
 from agentkit.messages.blocks import DocumentBlock
 from agentkit_gemini import GeminiStreamParser
 from agentkit_gemini._rest_body import build_rest_body
+from tests.cases import each_case
 from tests.providers import PNG, chat, picture, problems, user
 
 Json = dict[str, Any]
@@ -45,7 +46,7 @@ def _contents(*items: TextBlock | MediaBlock | OpaqueBlock, role: Any = "system"
     return list(plan.request["contents"])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "block",
     [
         ImageBlock(URLSource("https://x.org/a.png")),
@@ -174,9 +175,9 @@ REASONS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("number", "reason", "name"), REASONS)
-@pytest.mark.parametrize("key", ["finishReason", "finish_reason"])
-@pytest.mark.parametrize("streamed", [False, True])
+@each_case(("number", "reason", "name"), REASONS)
+@each_case("key", ["finishReason", "finish_reason"])
+@each_case("streamed", [False, True])
 def test_a_finish_reason_may_be_a_number(
     key: str, number: int, reason: FinishReason, name: str, streamed: bool
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from agentkit import ImageBlock, URLSource
 from agentkit_ollama import OllamaChatFormatter
+from tests.cases import each_case
 from tests.providers import PNG, picture, user
 from tests.wire.loopback import send
 
@@ -29,9 +30,7 @@ def test_base64_text_that_is_the_path_of_a_file_is_not_sent(
     assert base64.b64encode(b"root:").decode()[:6] not in sent
 
 
-@pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "/etc/passwd", "Makefile", "./a.png", "file://localhost/etc/hosts"]
-)
+@each_case("url", ["file:///etc/passwd", "/etc/passwd", "Makefile", "./a.png", "file://localhost/etc/hosts"])
 def test_a_file_is_not_read_without_a_media_root(url: str) -> None:
     formatter = OllamaChatFormatter()
     request = asyncio.run(formatter.format([user("See.", ImageBlock(URLSource(url)))]))

@@ -20,6 +20,7 @@ from agentkit import (
     ToolUseBlock,
 )
 from agentkit_ollama import OllamaChatFormatter, load_native
+from tests.cases import each_case
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import OTHER_PNG, PNG, WAV, assistant, call, picture, result, system, user
@@ -134,7 +135,7 @@ def test_unknown_keys_of_a_message_become_metadata() -> None:
     assert load_native([{"role": "user", "content": "x", "at": 3}])[0].metadata == {"at": 3}
 
 
-@pytest.mark.parametrize("log", [{}, {"messages": 3}, 3, None, "x", {"contents": []}])
+@each_case("log", [{}, {"messages": 3}, 3, None, "x", {"contents": []}])
 def test_a_value_that_is_not_a_log_is_refused(log: Any) -> None:
     with pytest.raises(MessageError) as caught:
         load_native(log)

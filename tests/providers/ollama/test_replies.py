@@ -28,6 +28,7 @@ from agentkit import (
     Usage,
 )
 from agentkit_ollama import OllamaStreamParser, parse_response
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers import PNG, WAV
 from tests.providers.mangling import mangled, mangled_events
@@ -159,7 +160,7 @@ def test_calls_may_share_a_line_or_have_separate_lines() -> None:
     assert len({call.id for call in msg.tool_uses}) == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "expected"),
     [('{"place": "here"}', {"place": "here"}), ("", {}), (None, {}), ([1], {}), ({}, {})],
 )
@@ -175,7 +176,7 @@ def test_truncated_argument_text_is_the_raw_input() -> None:
     assert msg.tool_uses[0].metadata == {"incomplete": True}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("native", "expected"),
     [("stop", "stop"), ("length", "length"), ("load", "other"), ("something new", "other"), (None, "stop")],
 )
@@ -210,7 +211,7 @@ def test_the_text_of_an_error_reply_is_in_the_exception(body: Any) -> None:
         parse_response(body)
 
 
-@pytest.mark.parametrize("body", [{}, {"response": "x"}, {"message": "x"}, "[]", "nothing", 3, None, []])
+@each_case("body", [{}, {"response": "x"}, {"message": "x"}, "[]", "nothing", 3, None, []])
 def test_a_value_that_is_not_a_reply_is_refused(body: Any) -> None:
     with pytest.raises(MessageError) as caught:
         parse_response(body)

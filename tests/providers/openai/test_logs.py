@@ -31,6 +31,7 @@ from agentkit import (
 from agentkit_deepseek import load_native as load_deepseek
 from agentkit_openai import load_chat, load_responses
 from agentkit_vllm import load_native as load_vllm
+from tests.cases import each_case
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import chat, problems
@@ -65,7 +66,7 @@ def test_a_written_request_is_loaded_and_written_equally(provider: str, msgs: li
     assert {key: again[key] for key in turns} == turns
 
 
-@pytest.mark.parametrize("provider", FAMILY)
+@each_case("provider", FAMILY)
 def test_a_request_a_list_and_json_text_are_the_same_log(provider: str) -> None:
     request = dict(
         chat(provider).lower([Msg("user", "Hi.", "user"), Msg("assistant", "Ho.", "assistant")]).request
@@ -199,7 +200,7 @@ def test_a_legacy_function_call_and_its_result_become_a_pair() -> None:
     assert msgs[0].tool_uses[0].id == msgs[1].tool_results[0].id != ""
 
 
-@pytest.mark.parametrize("entry", [7, None, "x", {"content": "?"}, {"role": "model", "content": "?"}, []])
+@each_case("entry", [7, None, "x", {"content": "?"}, {"role": "model", "content": "?"}, []])
 def test_an_unreadable_message_becomes_an_invalid_block_with_its_place(entry: Any) -> None:
     msgs = load_chat([*CHAT_LOG, entry])
     (block,) = msgs[-1].blocks
@@ -215,8 +216,8 @@ def test_arguments_that_are_not_an_object_stay_text() -> None:
     assert isinstance(msg.blocks[1], InvalidBlock)
 
 
-@pytest.mark.parametrize("value", [7, None, "no json", {}, {"choices": []}, {"messages": "x"}, [1, 2], ["a"]])
-@pytest.mark.parametrize("load", [load_chat, load_responses])
+@each_case("value", [7, None, "no json", {}, {"choices": []}, {"messages": "x"}, [1, 2], ["a"]])
+@each_case("load", [load_chat, load_responses])
 def test_a_value_that_is_not_a_log_raises_an_error(load: Any, value: object) -> None:
     with pytest.raises(MessageError):
         load(value)

@@ -19,6 +19,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import get_state_fields
 from agentkit_openai import OpenAIChatFormatter
+from tests.cases import each_case
 
 PROVIDERS: Final = available_providers()
 CHAT_PROVIDERS: Final = [
@@ -72,8 +73,8 @@ def list_keys(value: object) -> Iterator[str]:
             yield from list_keys(item)
 
 
-@pytest.mark.parametrize("target", PROVIDERS)
-@pytest.mark.parametrize("source", CHAT_PROVIDERS)
+@each_case("target", PROVIDERS)
+@each_case("source", CHAT_PROVIDERS)
 def test_an_unknown_key_is_in_the_request_or_reported(source: str, target: str) -> None:
     for multi in (False, True):
         plan = lower(source, target, MESSAGES, multi=multi)
@@ -81,14 +82,14 @@ def test_an_unknown_key_is_in_the_request_or_reported(source: str, target: str) 
         assert sent == {*UNKNOWN_KEYS} - list_reported_keys(plan, UNKNOWN_KEYS)
 
 
-@pytest.mark.parametrize("provider", CHAT_PROVIDERS)
+@each_case("provider", CHAT_PROVIDERS)
 def test_only_apis_with_closed_keys_get_no_unknown_key(provider: str) -> None:
     plan = lower(provider, provider, MESSAGES)
     assert bool({*list_keys(plan.request)} & {*UNKNOWN_KEYS}) is (provider not in CLOSED)
 
 
-@pytest.mark.parametrize("provider", CHAT_PROVIDERS)
-@pytest.mark.parametrize("key", ["partial", "prefix"])
+@each_case("provider", CHAT_PROVIDERS)
+@each_case("key", ["partial", "prefix"])
 def test_a_key_of_the_last_message_is_in_the_request_or_reported(provider: str, key: str) -> None:
     plan = lower(provider, provider, [MESSAGES[1], {"role": "assistant", "content": "It is", key: True}])
     is_reported = any(f"{key} omitted" in detail for detail in plan.ledger.entries[-1].details)
@@ -102,7 +103,7 @@ def test_a_key_that_asks_for_more_text_is_in_the_last_message_alone(provider: st
     assert key not in list_keys(lower(provider, provider, [*log, MESSAGES[1]]).request)
 
 
-@pytest.mark.parametrize("provider", CHAT_PROVIDERS)
+@each_case("provider", CHAT_PROVIDERS)
 def test_a_developer_message_has_its_role_or_the_role_is_reported(provider: str) -> None:
     plan = lower(provider, provider, [{"role": "developer", "content": "Be brief."}, MESSAGES[1]])
     is_reported = any("role omitted" in detail for detail in plan.ledger.entries[0].details)
@@ -123,8 +124,8 @@ LOGS_OF_0_3: Final[list[tuple[str, list[dict[str, Any]], int, str]]] = [
 ]
 
 
-@pytest.mark.parametrize("path", ["text", "multimodal"])
-@pytest.mark.parametrize(("provider", "log", "index", "key"), LOGS_OF_0_3)
+@each_case("path", ["text", "multimodal"])
+@each_case(("provider", "log", "index", "key"), LOGS_OF_0_3)
 def test_messages_stored_by_0_3_give_the_same_request(
     provider: str, log: list[dict[str, Any]], index: int, key: str, path: str
 ) -> None:

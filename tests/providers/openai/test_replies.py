@@ -37,6 +37,7 @@ from agentkit_deepseek import parse_response as parse_deepseek
 from agentkit_openai import OpenAIChatStreamParser, parse_response
 from agentkit_vllm import VLLMChatStreamParser
 from agentkit_vllm import parse_response as parse_vllm
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers.mangling import mangled, mangled_events
 from tests.providers.openai.streams import sdk_events, sse
@@ -254,7 +255,7 @@ def test_only_the_first_choice_is_read() -> None:
     assert _read_stream(_chunk({"content": "first"}), other, _chunk({}, "stop")).text == "first"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "reason"),
     [
         ("stop", FinishReason.STOP),
@@ -280,7 +281,7 @@ def test_arguments_truncated_by_the_token_limit_stay_text_and_are_marked() -> No
     assert empty.metadata == {"incomplete": True}
 
 
-@pytest.mark.parametrize("arguments", ["", " ", "{}", "null", '""', None, {}, []])
+@each_case("arguments", ["", " ", "{}", "null", '""', None, {}, []])
 def test_missing_arguments_become_an_empty_object(arguments: Any) -> None:
     block = parse_response(_reply({"tool_calls": [_call("a", "look", arguments)]}, "tool_calls")).tool_uses[0]
     assert (block.input, block.metadata) == ({}, None)
@@ -305,13 +306,13 @@ def test_an_error_body_raises_an_error_with_the_text_of_the_provider(body: Json)
         parse_response(body)
 
 
-@pytest.mark.parametrize("value", [{}, {"id": "c1"}, [], "[]", "no json", 7, None])
+@each_case("value", [{}, {"id": "c1"}, [], "[]", "no json", 7, None])
 def test_a_value_that_is_not_a_reply_raises_an_error(value: object) -> None:
     with pytest.raises(MessageError):
         parse_response(value)
 
 
-@pytest.mark.parametrize("choices", [[], [None], [{}], [{"message": None}], [{"message": {"content": None}}]])
+@each_case("choices", [[], [None], [{}], [{"message": None}], [{"message": {"content": None}}]])
 def test_a_reply_without_content_becomes_an_empty_message(choices: Any) -> None:
     assert parse_response({"id": None, "model": None, "choices": choices, "usage": None}).content == ()
 
@@ -319,7 +320,7 @@ def test_a_reply_without_content_becomes_an_empty_message(choices: Any) -> None:
 # -- usage -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "usage"),
     [
         (
@@ -357,7 +358,6 @@ def test_a_reply_without_content_becomes_an_empty_message(choices: Any) -> None:
         (None, None),
         ("x", None),
     ],
-    ids=["OpenAI", "DeepSeek", "DashScope", "vLLM", "absurd", "empty", "null", "text"],
 )
 def test_usage_of_all_vendors_is_mapped_to_the_same_fields(value: Any, usage: Usage | None) -> None:
     assert parse_response(_reply({"content": "Hi."}, usage=value)).usage == usage
@@ -415,7 +415,7 @@ def test_an_entry_without_an_index_continues_the_latest_call() -> None:
     assert _read_calls(*entries, [_piece(None, '{"y":2}', id="b", name="find")]) == [FIRST, SECOND]
 
 
-@pytest.mark.parametrize("numbers", [(0, 1), (1, 2), (3, 9), (0, 0), (None, None)])
+@each_case("numbers", [(0, 1), (1, 2), (3, 9), (0, 0), (None, None)])
 def test_calls_with_any_indexes_are_separated(numbers: tuple[int | None, int | None]) -> None:
     first, second = numbers
     assert _read_calls(
@@ -613,7 +613,7 @@ def test_an_interrupted_stream_keeps_its_content_and_marks_the_incomplete_call()
 # -- the vendors -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parser", "field", "issuer"),
     [
         (DeepSeekChatStreamParser, "reasoning_content", "deepseek"),

@@ -18,6 +18,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_openai import OpenAIChatFormatter, parse_response
+from tests.cases import each_case
 from tests.providers import PROVIDERS, WAV
 
 QUESTION: dict[str, Any] = {"role": "user", "content": "And?"}
@@ -61,12 +62,12 @@ def format_log(provider: str, log: object, on_loss: Any = "raise") -> Plan:
     return load_provider(provider).chat_formatter(on_loss=on_loss).lower(load_native(provider, log))
 
 
-@pytest.mark.parametrize("log", CHAT_LOGS)
+@each_case("log", CHAT_LOGS)
 def test_a_log_of_chat_completions_is_restored(log: list[dict[str, Any]]) -> None:
     assert format_log("openai", log).request["messages"] == log
 
 
-@pytest.mark.parametrize("log", ITEM_LOGS)
+@each_case("log", ITEM_LOGS)
 def test_a_log_of_responses_is_restored(log: list[dict[str, Any]]) -> None:
     assert format_log("openai-responses", {"input": log}).request["input"] == log
 
@@ -107,8 +108,8 @@ def test_detail_is_sent_to_both_apis_of_openai() -> None:
 OPENAI = ("openai", "openai-responses")
 
 
-@pytest.mark.parametrize("target", PROVIDERS)
-@pytest.mark.parametrize("source", [*OPENAI, "deepseek", "dashscope-compatible", "vllm"])
+@each_case("target", PROVIDERS)
+@each_case("source", [*OPENAI, "deepseek", "dashscope-compatible", "vllm"])
 def test_a_developer_message_is_a_system_message_for_other_apis(source: str, target: str) -> None:
     log = [{"role": "developer", "content": "Be brief."}, QUESTION]
     msgs = load_native(source, log)
@@ -170,7 +171,7 @@ def test_a_loaded_or_parsed_audio_reply_is_sent_by_its_id(model: str) -> None:
         assert plan.ledger.entries[1].reason == "audio sent as the id under which the provider stores the audio"
 
 
-@pytest.mark.parametrize("target", [name for name in PROVIDERS if name != "openai"])
+@each_case("target", [name for name in PROVIDERS if name != "openai"])
 def test_other_apis_get_the_transcript_of_an_audio_reply(target: str) -> None:
     plan = format_for(target, load_native("openai", CONVERSATION))
     assert "audio_1" not in str(plan.request)
@@ -266,7 +267,7 @@ def test_further_keys_of_a_message_are_restored_without_a_loss(provider: str) ->
     assert not any("message." in detail for entry in plan.ledger.entries for detail in entry.details)
 
 
-@pytest.mark.parametrize("target", ["openai-responses", "anthropic", "gemini", "ollama", "dashscope", "deepseek"])
+@each_case("target", ["openai-responses", "anthropic", "gemini", "ollama", "dashscope", "deepseek"])
 def test_further_keys_of_a_message_are_omitted_for_other_apis_and_recorded(target: str) -> None:
     plan = (
         load_provider(target)

@@ -26,6 +26,7 @@ from agentkit import (
 from agentkit.provider_kit import Capabilities, MediaRule
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, check_provider
 from agentkit_openai import VENDOR_CHAT, OpenAIChatFormatter, OpenAICompatible
+from tests.cases import each_case
 from tests.providers import LOOK, PDF, PNG, WAV, assistant, call, chat, picture, result, system, user
 from tests.providers.calling import options
 
@@ -42,7 +43,7 @@ def test_the_provider_of_each_row_passes_all_checks(vendor: str) -> None:
     check_provider(vendor, model="some-model")
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@each_case("vendor", VENDORS)
 def test_the_classes_of_a_row_have_the_name_of_the_vendor(vendor: str) -> None:
     provider = load_provider(vendor)
     formatter = cast("type[OpenAIChatFormatter]", provider.chat_formatter)
@@ -73,7 +74,7 @@ IDS: Final = {"compatible": NINE, "llamacpp": NINE, "mistral": NINE}
 NAMED: Final = frozenset({"azure", "openrouter"})
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@each_case("vendor", VENDORS)
 def test_an_exchange_has_the_expected_json_for_each_vendor(vendor: str) -> None:
     thinking = ThinkingBlock("Hm.", OpaqueState(vendor, signature="S"))
     msgs = [*EXCHANGE[:2], assistant(thinking, "Soon.", CALL), EXCHANGE[3]]
@@ -94,7 +95,7 @@ def test_an_exchange_has_the_expected_json_for_each_vendor(vendor: str) -> None:
     assert [tool["function"]["name"] for tool in request["tools"]] == ["look"]
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@each_case("vendor", VENDORS)
 def test_loaded_messages_give_the_same_request(vendor: str) -> None:
     thinking = ThinkingBlock("Hm.", OpaqueState(vendor, signature="S"))
     formatter = chat(vendor, "some-model")
@@ -103,7 +104,7 @@ def test_loaded_messages_give_the_same_request(vendor: str) -> None:
     assert formatter.lower(load_native(vendor, request), tools=[LOOK]).request == request
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("vendor", "model", "call_id"),
     [
         *[(vendor, "some-model", IDS.get(vendor, CALL.id)) for vendor in VENDORS],
@@ -116,7 +117,7 @@ def test_call_ids_follow_the_rule_of_the_model(vendor: str, model: str, call_id:
     assert messages[-1]["tool_call_id"] == messages[-2]["tool_calls"][0]["id"] == call_id
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("vendor", "choice", "sent"),
     [
         *[(vendor, "required", "required") for vendor in VENDORS],
@@ -138,7 +139,7 @@ def test_a_tool_choice_has_a_value_that_the_vendor_accepts(vendor: str, choice: 
     assert names == (["look"] if (vendor, choice) == ("llamacpp", "look") else ["look", "stop"])
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@each_case("vendor", VENDORS)
 def test_a_choice_among_some_tools_omits_the_other_tools(vendor: str) -> None:
     others = [Tool(name, "Another tool.", {"type": "object", "properties": {}}) for name in ("other", "third")]
     request = chat(vendor).lower(HELLO, tools=[LOOK, *others], tool_choice=["look", "other"]).request
@@ -146,7 +147,7 @@ def test_a_choice_among_some_tools_omits_the_other_tools(vendor: str) -> None:
     assert request["tool_choice"] == "required"
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@each_case("vendor", VENDORS)
 def test_only_mistral_gets_the_key_prefix(vendor: str) -> None:
     last = chat(vendor, "some-model").lower([*HELLO, assistant("It is")]).request["messages"][-1]
     assert (last["role"], last["content"]) == ("assistant", "It is")
@@ -185,7 +186,7 @@ MEDIA: Final[dict[str, tuple[str, Any, dict[str, Any] | None]]] = {
 }
 
 
-@pytest.mark.parametrize("case", MEDIA)
+@each_case("case", [*MEDIA])
 def test_media_have_the_expected_json_for_each_vendor(case: str) -> None:
     target, block, part = MEDIA[case]
     vendor, _, model = target.partition(":")

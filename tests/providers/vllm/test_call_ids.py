@@ -7,6 +7,7 @@ import pytest
 
 from agentkit import ModelRules, Msg
 from agentkit_vllm import VLLMChatFormatter
+from tests.cases import each_case
 from tests.providers import assistant, call, problems, result, system, user
 
 MISTRAL: Final = "mistralai/Mistral-Small-3.2-24B-Instruct"
@@ -27,8 +28,8 @@ def test_call_ids_of_kimi_are_unchanged(call_id: str) -> None:
         assert messages[1]["tool_calls"][0]["id"] == messages[2]["tool_call_id"] == call_id
 
 
-@pytest.mark.parametrize("ids", [("call_1", "call_2"), ("same", "same"), ("", ""), ("abcdefghi", "abcdefgh")])
-@pytest.mark.parametrize("model", [None, "served-under-an-alias", MISTRAL])
+@each_case("ids", [("call_1", "call_2"), ("same", "same"), ("", ""), ("abcdefghi", "abcdefgh")])
+@each_case("model", [None, "served-under-an-alias", MISTRAL])
 def test_call_ids_have_nine_letters_or_digits_for_any_model_name(ids: tuple[str, str], model: str | None) -> None:
     first, second = ids
     msgs = [user("Go."), assistant(call(first), call(second)), system(result(first, "A"), result(second, "B"))]

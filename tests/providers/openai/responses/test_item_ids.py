@@ -35,6 +35,7 @@ from agentkit_openai import (
     OpenAIResponsesFormatter,
     OpenAIResponsesStreamParser,
 )
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers import PNG, assistant, chat, problems, user
 
@@ -106,7 +107,7 @@ def _load_reply(output: list[Json]) -> Msg:
 
 
 READERS: Final = {"whole": _parse_reply, "streamed": _read_stream, "loaded": _load_reply}
-EVERY_READER: Final = pytest.mark.parametrize("read", READERS.values(), ids=list(READERS))
+EVERY_READER: Final = each_case("read", READERS)
 
 
 def _list_sent_items(*msgs: Msg, model: str | None = None) -> list[Json]:
@@ -140,13 +141,13 @@ OUTPUTS: Final[dict[str, list[Json]]] = {
 
 
 @EVERY_READER
-@pytest.mark.parametrize("output", OUTPUTS.values(), ids=list(OUTPUTS))
+@each_case("output", OUTPUTS)
 def test_a_reply_is_sent_back_as_its_items(output: list[Json], read: Any) -> None:
     assert _list_sent_items(read(output)) == output
 
 
 @EVERY_READER
-@pytest.mark.parametrize("output", OUTPUTS.values(), ids=list(OUTPUTS))
+@each_case("output", OUTPUTS)
 def test_a_stored_reply_is_sent_back_with_its_ids(output: list[Json], read: Any) -> None:
     assert _list_sent_items(*load_messages(dump_messages([read(output)]))) == output
 
@@ -162,7 +163,7 @@ def test_without_reasoning_messages_and_calls_have_no_ids(read: Any) -> None:
 
 
 @EVERY_READER
-@pytest.mark.parametrize("removed", [0, 1, 2])
+@each_case("removed", [0, 1, 2])
 def test_reasoning_whose_next_item_was_removed_has_no_id(removed: int, read: Any) -> None:
     output = [_thought(), _message(), _call(1), _call(2)]
     msg = read(output)
@@ -266,7 +267,7 @@ HOSTED: Final[dict[str, list[Json]]] = {
 
 
 @EVERY_READER
-@pytest.mark.parametrize("output", HOSTED.values(), ids=list(HOSTED))
+@each_case("output", HOSTED)
 def test_an_item_of_a_hosted_tool_is_not_sent_without_the_reasoning_before_it(
     output: list[Json], read: Any
 ) -> None:

@@ -37,6 +37,7 @@ from agentkit import (
     prefix_digest,
 )
 from agentkit_openai import OpenAIResponsesFormatter, OpenAIResponsesStreamParser, parse_response
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers import problems, user
 from tests.providers.mangling import mangled, mangled_events
@@ -248,7 +249,7 @@ def test_reasoning_text_is_read_if_there_is_no_summary() -> None:
     assert _blocks({**item, "summary": [{"type": "summary_text", "text": "Short."}]})[0].thinking == "Short."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "fields", "reason", "native"),
     [
         ("completed", {}, FinishReason.STOP, "completed"),
@@ -311,7 +312,7 @@ def test_a_value_that_is_not_a_reply_raises_an_error(value: Json) -> None:
         OpenAIResponsesStreamParser.parse_response(value)
 
 
-@pytest.mark.parametrize("output", [[], [None], [7], [{}], [{"type": None}], [{"type": "message"}]])
+@each_case("output", [[], [None], [7], [{}], [{"type": None}], [{"type": "message"}]])
 def test_an_output_without_content_becomes_an_empty_message(output: Any) -> None:
     assert parse_response({**_reply(), "output": output}).content == ()
 
@@ -554,7 +555,7 @@ def test_a_reply_is_sent_back_item_for_item() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [
         _thought(),
