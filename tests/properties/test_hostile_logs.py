@@ -31,6 +31,7 @@ from agentkit import (
     load_request_options,
     run_tool_call,
 )
+from tests.cases import each_case
 from tests.logs.native_logs import LOGS
 
 
@@ -45,8 +46,8 @@ ODD: Final[dict[str, Any]] = {
     "surrogates": {"a\ud83d": "b\ud83d"},
     "lists within the limit": _create_nested(190),
     "objects beyond pydantic's limit": _create_nested(260, "a"),
-    "900 lists": _create_nested(900),
-    "900 objects": _create_nested(900, "a"),
+    "500 lists": _create_nested(500),
+    "500 objects": _create_nested(500, "a"),
     "text of 900 lists": "[" * 900 + "]" * 900,
     "text of 900 objects": '{"a":' * 900 + "1" + "}" * 900,
     "a number": 3,
@@ -60,7 +61,7 @@ ODD: Final[dict[str, Any]] = {
 }
 
 
-_DEEP: Final = {"objects beyond pydantic's limit", "900 lists", "900 objects"}
+_DEEP: Final = {"objects beyond pydantic's limit", "500 lists", "500 objects"}
 ODD_VALUES: Final = [pytest.param(name, marks=pytest.mark.slow if name in _DEEP else ()) for name in ODD]
 
 
@@ -350,8 +351,8 @@ async def test_lone_surrogates_of_a_tools_result_are_replaced(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("depth", [230, 900, 20_000])
-@pytest.mark.parametrize("key", ["", "a"])
+@each_case("depth", [230, 900, 20_000])
+@each_case("key", ["", "a"])
 async def test_a_deep_result_of_a_tool_is_a_result(key: str, depth: int) -> None:
     async def look() -> Any:
         return _create_nested(depth, key)
