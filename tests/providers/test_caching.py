@@ -409,7 +409,7 @@ def test_a_marker_of_openai_has_the_mode_explicit() -> None:
 # -- through the real SDKs ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("history", [ChatHistory(), MultiAgentHistory(viewer="Friday")], ids=["chat", "viewer"])
+@each_case("history", {"chat": ChatHistory(), "viewer": MultiAgentHistory(viewer="Friday")})
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_real_sdk_sends_the_markers(target: Target, history: HistoryPolicy) -> None:
     request = _formatter(target, history).lower(_TALK, tools=[LOOK]).request

@@ -28,6 +28,7 @@ from agentkit import (
     ToolUseBlock,
 )
 from agentkit.testing import LoopbackError, LoopbackServer
+from tests.cases import each_case
 from tests.providers import LOOK, PROVIDERS, user
 from tests.providers.calling import HELLO, MODELS, SDKS, create_model, read_stream
 from tests.wire.loopback import get_expected_body
@@ -63,7 +64,7 @@ async def test_a_streamed_reply_equals_the_complete_reply(provider: str) -> None
     assert {"text-delta", "tool-use-end", "message-end"} <= set(kinds)
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each_case("stream", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_the_server_receives_the_planned_request(provider: str, stream: bool) -> None:
     msgs = [
@@ -191,6 +192,7 @@ async def test_a_key_comes_from_the_environment_or_is_missing(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_model_can_be_used_in_one_event_loop_after_another(provider: str, anyio_backend: str) -> None:
+    gc.freeze()  # so that the collection at the end examines only objects of this test
     with LoopbackServer("Hello.") as server:
         model = create_model(provider, server)
 

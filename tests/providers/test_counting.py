@@ -17,6 +17,7 @@ from agentkit_anthropic import AnthropicTokenCounter
 from agentkit_gemini import GeminiTokenCounter
 from agentkit_openai import OpenAITokenCounter
 from agentkit_vllm import VLLMTokenCounter
+from tests.cases import each_case
 from tests.providers.counting import MODEL
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +39,7 @@ async def test_a_synchronous_client_is_refused() -> None:
 ANSWERS: Any = [{}, None, "text", -1, True, "5", 1e308, float("nan"), float("inf"), [5], {"tokens": 5}]
 
 
-@pytest.mark.parametrize("value", ANSWERS, ids=repr)
+@each_case("value", ANSWERS)
 @pytest.mark.parametrize("kind", [AnthropicTokenCounter, GeminiTokenCounter, OpenAITokenCounter, VLLMTokenCounter])
 async def test_a_count_that_is_not_a_number_is_an_error(kind: Any, value: Any) -> None:
     """The SDKs check no types: an answer contains any value that the server sent."""

@@ -12,6 +12,7 @@ from agentkit import (
     OptionError,
 )
 from agentkit.testing import LoopbackServer
+from tests.cases import each_case
 from tests.providers import PROVIDERS
 from tests.providers.calling import HELLO, StallingServer, create_model, make_raw_model, read_stream
 
@@ -52,7 +53,7 @@ async def test_a_native_parameter_has_its_place_in_each_body(provider: str) -> N
     assert place.get("top_p", place.get("topP")) == 0.9
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each_case("stream", [False, True])
 @pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - {"gemini"}))
 async def test_headers_and_a_timeout_are_not_in_the_body(provider: str, stream: bool) -> None:
     with LoopbackServer("Hello.") as server:
@@ -66,7 +67,7 @@ async def test_headers_and_a_timeout_are_not_in_the_body(provider: str, stream: 
     assert "timeout" not in request.raw.decode()
 
 
-@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"])
+@each_case("head", [b"", b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_silent_server_is_an_error_after_the_timeout(provider: str, head: bytes) -> None:
     with StallingServer(head) as server, anyio.fail_after(15):
@@ -86,13 +87,13 @@ async def test_a_call_can_have_another_timeout(provider: str) -> None:
                 await model.generate(HELLO, parameters={"timeout": 0.1})
 
 
-@pytest.mark.parametrize("seconds", [0, -1, True, "10", float("inf"), float("nan")])
+@each_case("seconds", [0, -1, True, "10", float("inf"), float("nan")])
 def test_a_timeout_that_is_not_a_positive_number_is_refused(seconds: Any) -> None:
     with pytest.raises(OptionError, match="timeout"):
         ChatModel("openai", "some-model", timeout=seconds)
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each_case("stream", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_parameter_that_is_not_json_is_refused(provider: str, stream: bool) -> None:
     with LoopbackServer("Hello.") as server:

@@ -26,6 +26,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import EndpointBase
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
+from tests.cases import each_case
 from tests.providers import LOOK, PROVIDERS, chat, user
 from tests.providers.calling import (
     BURST,
@@ -68,7 +69,7 @@ async def test_a_broken_connection_does_not_remove_the_text_before_it(provider: 
 _REQUEST_ID_HEADERS: Final = {"anthropic": "request-id"}  # of the header; `x-request-id` for all others
 
 
-@pytest.mark.parametrize("reply", [Reply(BURST, cut_after=8), Reply([b"<html>"]), Reply([])])
+@each_case("reply", {"cut": Reply(BURST, cut_after=8), "page": Reply([b"<html>"]), "empty": Reply([])})
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_broken_stream_has_the_request_id(provider: str, reply: Reply) -> None:
     named = replace(reply, headers={_REQUEST_ID_HEADERS.get(provider, "x-request-id"): "req_7"})
@@ -120,7 +121,7 @@ async def test_canceling_a_stream_closes_the_connection(provider: str) -> None:
     assert streams[0].message.finish_reason is FinishReason.INTERRUPTED
 
 
-@pytest.mark.parametrize("steps", range(4))
+@each_case("steps", range(4))
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_canceling_while_a_stream_closes_waits_for_the_closing(provider: str, steps: int) -> None:
@@ -204,7 +205,7 @@ async def test_a_web_page_as_stream_is_a_model_error(provider: str) -> None:
                     await read_stream(model, HELLO)
 
 
-@pytest.mark.parametrize("indent", [None, 2])
+@each_case("indent", [None, 2])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_an_error_object_instead_of_a_stream_is_read(provider: str, indent: int | None) -> None:
     body = {"code": "429", "message": "Slow down.", "request_id": "req-1"}
@@ -259,7 +260,7 @@ async def test_a_stream_ends_with_the_last_event_of_the_api(provider: str) -> No
     assert kinds.count("message-end") == 1
 
 
-@pytest.mark.parametrize("body", [b"", b"\n\n", b": keep-alive\n\n: keep-alive\n\n"])
+@each_case("body", [b"", b"\n\n", b": keep-alive\n\n: keep-alive\n\n"])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_an_empty_reply_is_retryable(provider: str, body: bytes) -> None:
     with RawServer(open_stream(body)) as server:

@@ -188,14 +188,13 @@ def test_gemini_gets_no_keyword_next_to_a_reference() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_case(
     ("text", "output", "value"),
-    [
-        ('{"verdict": "no"}', Answer, VALUE),
-        ('{"value": [{"verdict": "no"}]}', list[Answer], [VALUE]),
-        ('```json\n["yes"]\n```', list[Literal["yes", "no"]], ["yes"]),
-    ],
-    ids=["model", "wrapped list", "list in a fence"],
+    {
+        "model": ('{"verdict": "no"}', Answer, VALUE),
+        "wrapped list": ('{"value": [{"verdict": "no"}]}', list[Answer], [VALUE]),
+        "list in a fence": ('```json\n["yes"]\n```', list[Literal["yes", "no"]], ["yes"]),
+    },
 )
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_model_returns_a_value_complete_and_streamed(

@@ -1,6 +1,7 @@
 """Every example conversation through every real SDK: the server receives the request of the formatter."""
 
 import asyncio
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ SCHEMA: Final[dict[str, Any]] = {
 }
 
 
+@cache
 def _example(name: str) -> list[Msg]:
     return load_messages((DATA / f"{name}.json").read_text())
 
@@ -56,16 +58,16 @@ def test_the_request_of_each_example_obeys_the_rules_of_its_api(example: str, pr
     assert problems(provider, _request(provider, kind, _example(example))) == []
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@each_case("kind", KINDS[:2])
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("example", EXAMPLES)
+@each_case("example", EXAMPLES)
 def test_the_real_sdk_sends_an_example_as_it_was_formatted(example: str, provider: str, kind: str) -> None:
     request = _request(provider, kind, _example(example))
     _assert_sent(provider, request, asyncio.run(send(provider, request)))
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
-@pytest.mark.parametrize("example", EXAMPLES)
+@each_case("kind", KINDS[:2])
+@each_case("example", EXAMPLES)
 def test_the_text_path_of_dashscope_accepts_the_examples_too(example: str, kind: str) -> None:
     request = _request("dashscope", kind, _example(example), "qwen-plus")
     assert problems("dashscope", request) == []
