@@ -23,6 +23,7 @@ from agentkit import Msg, MultiAgentHistory, ToolChoice, Usage, available_provid
 from agentkit.formatting.formatter import RequestOptions
 from agentkit.models.model_options import ModelOptions
 from agentkit.provider_kit import Block, FormatterBase, OpaqueState, OptionLayout, Provider, Source, WireLayout
+from tests.cases import each_case
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CORE: Final = ROOT / "agentkit"
@@ -347,7 +348,7 @@ def test_the_core_names_no_provider() -> None:
     assert {path.relative_to(CORE).as_posix() for path in others} == set(PROVIDER_NAMES) - {"logs"}
 
 
-@pytest.mark.parametrize("name", KEYS_IN_FORMATS)
+@each_case("name", [*KEYS_IN_FORMATS])
 def test_each_format_of_the_core_is_needed(name: str) -> None:
     keys = _declared_keys() - _own_words() - set(SHARED_WORDS)
     paths = [path for path in _core_modules() if name in {path.relative_to(CORE).as_posix(), _get_package(path)}]
@@ -373,7 +374,7 @@ def test_all_providers_are_installed() -> None:
     assert set(PROVIDER_IDS) <= set(available_providers())
 
 
-@pytest.mark.parametrize("name", PROVIDER_IDS)
+@each_case("name", PROVIDER_IDS)
 def test_a_provider_loads_under_its_name(name: str) -> None:
     provider = load_provider(name)
     assert isinstance(provider, Provider)
@@ -385,7 +386,7 @@ def test_a_provider_loads_under_its_name(name: str) -> None:
     assert provider.multi_agent_formatter.__name__.endswith("MultiAgentFormatter")
 
 
-@pytest.mark.parametrize("package", [CORE, *_packages()], ids=_relative_path)
+@each_case("package", [CORE, *_packages()])
 def test_every_package_has_a_py_typed_file(package: Path) -> None:
     assert (package / "py.typed").is_file()
 
@@ -428,14 +429,14 @@ def test_the_core_and_the_packages_with_an_own_api_import_their_names_on_first_u
     assert set(_lazy_modules()) == {"agentkit", "agentkit.provider_kit", *(f"agentkit_{name}" for name in names)}
 
 
-@pytest.mark.parametrize("module", _lazy_modules())
+@each_case("module", [*_lazy_modules()])
 def test_type_checkers_and_python_see_the_same_public_names(module: str) -> None:
     names = _public_names(module)
     assert names == sorted(_typed_names(_lazy_modules()[module]))
     assert set(names) <= set(dir(import_module(module)))
 
 
-@pytest.mark.parametrize("module", _lazy_modules())
+@each_case("module", [*_lazy_modules()])
 def test_each_public_name_is_the_object_of_its_module(module: str) -> None:
     for name, home_name in _typed_names(_lazy_modules()[module]).items():
         home = import_module(home_name)
@@ -456,7 +457,7 @@ def test_each_module_has_a_docstring_and_a_sorted_all_whose_names_exist() -> Non
         assert [name for name in module.__all__ if not hasattr(module, name)] == [], path
 
 
-@pytest.mark.parametrize("package", _packages(), ids=_relative_path)
+@each_case("package", _packages())
 def test_a_provider_package_exports_all_names_that_it_imports_from_its_modules(package: Path) -> None:
     tree = _parse(package / "__init__.py")
     imported = {
@@ -471,7 +472,7 @@ def test_a_provider_package_exports_all_names_that_it_imports_from_its_modules(p
     assert imported | classes | providers <= set(module.__all__)
 
 
-@pytest.mark.parametrize("name", PROVIDER_IDS)
+@each_case("name", PROVIDER_IDS)
 def test_a_provider_package_exports_its_formatters(name: str) -> None:
     provider = load_provider(name)
     package = import_module(provider.chat_formatter.__module__.partition(".")[0])
@@ -567,7 +568,7 @@ def test_the_top_level_has_only_these_entries() -> None:
     assert {name.partition("/")[0] for name in _list_files()} <= _TOP_LEVEL
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "is_machine_path"),
     [
         ("see /" + "tmp/x", True),

@@ -31,6 +31,7 @@ from agentkit import (
 )
 from agentkit.budget.units import Weigher
 from agentkit.provider_kit import LegalConversation, Request, RequestSpec, WireLayout
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, dispositions, get_turns, result, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -100,7 +101,7 @@ def test_a_budget_is_created_by_position_or_by_keyword() -> None:
     assert Budget(100).strategy == OldestFirstInSteps()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "place"),
     [
         ({"max_tokens": 0}, "budget.max_tokens"),

@@ -11,6 +11,7 @@ from agentkit import ClearResults, CutStrategy, Msg, OldestFirst, OldestFirstInS
 from agentkit.budget.cut_plan import NO_EDITS, CutPlan
 from agentkit.budget.units import EditCount
 from agentkit.messages.features import Feature
+from tests.cases import each_case
 from tests.conftest import call, result, text_msg
 
 SYSTEM_WEIGHT = 5
@@ -126,7 +127,7 @@ def test_the_weight_of_a_cut_is_the_weight_of_the_units_that_remain(strategies: 
 # -- the step -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("limit", "step"), [(60, 13), (57, 13), (56, 12), (13, 2), (12, 1), (8, 1), (1, 1)])
+@each_case(("limit", "step"), [(60, 13), (57, 13), (56, 12), (13, 2), (12, 1), (8, 1), (1, 1)])
 def test_the_default_step_is_a_quarter_of_the_tokens_after_the_system_prompt(limit: int, step: int) -> None:
     strategies = (OldestFirstInSteps(), OldestFirst(), OldestFirst(step=7))
     plan = create_plan(*strategies, limit=limit)
@@ -147,7 +148,7 @@ def test_a_unit_is_too_new_from_the_first_unit_to_the_number_of_units(recent: in
     assert plan.end == sum(end <= line for end in ends)
 
 
-@pytest.mark.parametrize("recent", [-1, 12, None, "1", 2.0])
+@each_case("recent", [-1, 12, None, "1", 2.0])
 def test_an_invalid_index_of_the_first_unit_that_is_too_new_is_an_error(recent: Any) -> None:
     class Recent(ChosenUnits):
         def recent(self, units: Units) -> int:
@@ -160,7 +161,7 @@ def test_an_invalid_index_of_the_first_unit_that_is_too_new_is_an_error(recent: 
 # -- the order of the edits ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("strategy", "units"),
     [
         (ChosenUnits([0]), "protected units: [0]"),
@@ -212,7 +213,7 @@ def test_the_tools_in_cut_first_are_cut_first_up_to_the_last_grid_line(step: int
     assert dropped == order
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("strategies", "cut_first", "is_stable"),
     [
         ([OldestFirst()], [], True),
@@ -268,7 +269,7 @@ def test_an_uncut_conversation_needs_no_edits_of_any_strategy() -> None:
 # -- changes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("strategies", "weights"),
     [
         ((ShorteningStrategy([1, 2]), OldestFirst()), [100, 91, 72, 71, 70, 40]),
@@ -283,7 +284,7 @@ def test_an_edit_saves_the_tokens_that_it_removes(strategies: Sequence[CutStrate
     assert [plan.weight(EditCount(count)) for count in range(plan.end + 1)] == weights
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("strategies", "changes"),
     [
         ([ChosenUnits([1, 3, 4])], [(1, 2, ()), (3, 5, ())]),

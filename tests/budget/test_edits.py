@@ -14,6 +14,7 @@ from agentkit.budget.units import UnitNumber, Units
 from agentkit.ledger.entries import Disposition
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import MessageOrigin, TracedConversation
+from tests.cases import each_case
 from tests.conftest import call, result, text_msg, texts_msg
 
 IMAGE = ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png")
@@ -110,7 +111,7 @@ def _answer(*output: Any) -> Msg:
     return Msg("system", [ToolResultBlock("a", "search", output[0] if len(output) == 1 else output)], "system")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "after", "changes"),
     [
         (_answer("long"), _answer("so"), {"msgs[1].content[0]": "shrunk"}),

@@ -22,6 +22,7 @@ from agentkit import (
 )
 from agentkit.budget.units import SUMMARY_MARK
 from agentkit.messages.blocks import Block
+from tests.cases import each_case
 from tests.conftest import call, result, text_msg
 
 IMAGE = ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png")
@@ -45,7 +46,7 @@ TEXT = text_msg("Bob", "Hi.")
 PICTURE = Msg("Bob", [IMAGE], "user")
 
 
-@pytest.mark.parametrize(("keep", "recent"), [(0, 7), (1, 5), (2, 4), (3, 2), (4, 0), (5, 0)])
+@each_case(("keep", "recent"), [(0, 7), (1, 5), (2, 4), (3, 2), (4, 0), (5, 0)])
 def test_the_newest_units_with_results_or_media_are_not_changed(keep: int, recent: int) -> None:
     exchange = create_exchange("found")
     units = create_units([TEXT, TEXT, *exchange, TEXT, *exchange, *exchange, TEXT, TEXT])
@@ -63,7 +64,7 @@ def test_pinned_results_and_media_are_not_changed() -> None:
     assert DropMedia(0).order(create_units(pictures)) == [1]
 
 
-@pytest.mark.parametrize("strategy", [ClearResults(0), ClearResults(2), DropMedia(0), DropMedia(2)])
+@each_case("strategy", [ClearResults(0), ClearResults(2), DropMedia(0), DropMedia(2)])
 def test_only_the_newest_unit_is_recent_if_no_unit_can_change(strategy: CutStrategy) -> None:
     units = create_units([TEXT] * 4)
     assert (strategy.recent(units), strategy.order(units)) == (3, [])
@@ -147,7 +148,7 @@ async def summarize(msgs: Sequence[Msg]) -> str:
     return "told"
 
 
-@pytest.mark.parametrize("max_tokens", [199, 500.0, "500", True, None])
+@each_case("max_tokens", [199, 500.0, "500", True, None])
 def test_an_invalid_number_of_tokens_for_summaries_is_an_error(max_tokens: Any) -> None:
     with pytest.raises(OptionError) as caught:
         Summarize(summarize, max_tokens)

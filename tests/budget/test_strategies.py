@@ -41,6 +41,7 @@ from agentkit import (
 from agentkit.tokens.counters import count_request
 from agentkit.tokens.estimate import estimate_text
 from tests.budget.test_budget import RemoteTenTokenCounter, TenTokenCounter
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, dispositions, echo_json, get_turns, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -115,8 +116,8 @@ async def summarize_briefly(msgs: Sequence[Msg]) -> str:
 # -- options ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [OldestFirst, OldestFirstInSteps, ClearResults, ShrinkResults, DropMedia])
-@pytest.mark.parametrize("step", [-1, 1.5, "10", True])
+@each_case("make", [OldestFirst, OldestFirstInSteps, ClearResults, ShrinkResults, DropMedia])
+@each_case("step", [-1, 1.5, "10", True])
 def test_a_step_that_is_not_a_number_of_tokens_is_an_error(make: Any, step: Any) -> None:
     with pytest.raises(OptionError) as caught:
         make(step=step)
@@ -143,7 +144,7 @@ def test_an_error_about_an_option_of_a_strategy_has_the_name_of_the_option(make:
     assert caught.value.place == place
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("strategy", "explicit"),
     [
         (OldestFirst(), OldestFirst(keep_task=False, step=0)),
@@ -163,7 +164,7 @@ def test_a_strategy_without_options_has_the_documented_defaults(
     assert strategy == explicit
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "place"),
     [
         ({"strategy": []}, "budget.strategy"),
@@ -231,10 +232,14 @@ async def test_a_step_larger_than_the_conversation_drops_every_unit_that_may_be_
     assert get_texts(outcome) == ["Be brief.", "the task", "8"]
 
 
-@pytest.mark.parametrize(
-    "strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
+@each_case("strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()])
+@each_case(
+    "counter",
+    {
+        "local": CharacterTokenCounter(),
+        "remote": RemoteTenTokenCounter(),
+    },
 )
-@pytest.mark.parametrize("counter", [CharacterTokenCounter(), RemoteTenTokenCounter()], ids=["local", "remote"])
 async def test_a_conversation_without_droppable_units_is_an_error_with_its_size(
     strategy: Any, counter: TokenCounterBase
 ) -> None:
@@ -262,12 +267,8 @@ async def test_tool_calls_without_results_at_the_end_are_the_newest_unit() -> No
 # -- conversations within the budget -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text", ["1\n2\n" * 60, "\n" * 300, "漢字かな" * 40, "{}" * 200, "word " * 90, "é" * 200, "🙂" * 60], ids=ascii
-)
-@pytest.mark.parametrize(
-    "strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
-)
+@each_case("text", ["1\n2\n" * 60, "\n" * 300, "漢字かな" * 40, "{}" * 200, "word " * 90, "é" * 200, "🙂" * 60])
+@each_case("strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()])
 async def test_a_conversation_that_fits_is_unchanged_even_if_its_estimate_is_larger(
     text: str, strategy: CutStrategy
 ) -> None:
@@ -297,7 +298,7 @@ async def test_a_cleared_result_keeps_its_call_and_states_its_size() -> None:
     assert outcome.ledger.losses == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("output", "error", "summarize_briefly"),
     [
         ("x" * 1_234, False, "This result of 1,234 characters was"),
@@ -315,7 +316,7 @@ async def test_the_note_states_the_size_of_the_result(output: Any, error: bool, 
     assert (block.id, block.is_error, block.metadata) == ("a", error, {"at": 5})
 
 
-@pytest.mark.parametrize("output", ["", " ", "ok", "x" * 200, [], [TextBlock("x" * 200)]], ids=repr)
+@each_case("output", ["", " ", "ok", "x" * 200, [], [TextBlock("x" * 200)]])
 async def test_short_and_blank_results_are_not_cleared(output: Any) -> None:
     msgs = [TASK, call("a"), answer("a", output), *exchanges(3)]
     with pytest.raises(BudgetError):
@@ -596,7 +597,7 @@ async def test_an_error_of_the_summarizer_is_raised_and_the_next_call_tries_agai
     assert (await formatter.plan(msgs)).history[2].text == "summary 2"
 
 
-@pytest.mark.parametrize("text", ["", " \n", 5, b"x", ["x"], {}])
+@each_case("text", ["", " \n", 5, b"x", ["x"], {}])
 async def test_a_result_of_the_summarizer_that_is_not_a_text_is_an_error(text: Any) -> None:
     with pytest.raises(OptionError) as caught:
         await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(Writer(text), 200))
@@ -841,7 +842,7 @@ async def test_an_order_can_be_any_sequence_of_unit_numbers(sequence: Any) -> No
     assert {*outcome.cut.numbers} == {*list(sequence)[: len(outcome.cut.numbers)]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "lying",
     [
         *(
@@ -860,7 +861,7 @@ async def test_an_invalid_result_of_a_strategy_is_an_error_with_its_place(lying:
     assert caught.value.place in ("budget.strategy", "strategy.step")
 
 
-@pytest.mark.parametrize("count", [-1, True, 1.5, None, "9"])
+@each_case("count", [-1, True, 1.5, None, "9"])
 async def test_an_invalid_count_is_an_error(count: Any) -> None:
     class InvalidCounter(TokenCounterBase):
         async def count(self, request: Mapping[str, Any]) -> int:
@@ -938,7 +939,7 @@ async def test_the_last_message_that_the_viewer_sees_is_never_dropped() -> None:
         await formatter.plan(msgs)
 
 
-@pytest.mark.parametrize("weight", [-1, 2.5, float("nan"), None])
+@each_case("weight", [-1, 2.5, float("nan"), None])
 async def test_an_invalid_weight_is_an_error(weight: Any) -> None:
     class InvalidCounter(LetterCounter):
         def weigh(self, msg: Msg) -> int:

@@ -13,6 +13,7 @@ from agentkit.budget.cut_plan import CutPlan
 from agentkit.budget.protected_units import find_task
 from agentkit.budget.strategies import DropExamples
 from agentkit.budget.units import EXAMPLE_MARK, EditCount, Weigher
+from tests.cases import each_case
 from tests.conftest import call, result, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -163,7 +164,7 @@ EXAMPLES: Final = [
 ]
 
 
-@pytest.mark.parametrize("split", range(len(EXAMPLES) + 1))
+@each_case("split", range(len(EXAMPLES) + 1))
 def test_the_messages_of_an_example_are_one_unit(split: int) -> None:
     units = Units()
     for part in (EXAMPLES[:split], EXAMPLES[split:]):

@@ -49,6 +49,7 @@ from agentkit import (
     read_history,
 )
 from agentkit.provider_kit import FormatterBase
+from tests.cases import each_case
 from tests.providers import (
     LOOK,
     MP3,
@@ -372,8 +373,8 @@ def test_no_request_has_blank_text_or_null_content(kind: str, provider: str, bla
     assert None not in contents
 
 
-@pytest.mark.parametrize("name", ["Mr Smith 张三", "a|b", "<c>", "d\\e/f"])
-@pytest.mark.parametrize("provider", ["openai", "deepseek"])
+@each_case("name", ["Mr Smith 张三", "a|b", "<c>", "d\\e/f"])
+@each_case("provider", ["openai", "deepseek"])
 def test_names_match_the_pattern_of_the_api(name: str, provider: str) -> None:
     """Names were sent unchanged and refused; here they are rewritten to names that the API accepts."""
     request = chat(provider).lower([user("Hi.", name=name)]).request
@@ -765,7 +766,7 @@ def test_counters_accept_every_request_of_a_formatter(provider: str, model: str 
     assert plan.tokens > 1_000
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "dashscope", "gemini", "openai", "openai-responses", "vllm"])
+@each_case("provider", ["anthropic", "dashscope", "gemini", "openai", "openai-responses", "vllm"])
 def test_an_image_by_url_has_the_token_count_of_an_image(provider: str) -> None:
     """For unknown models, images had 0 tokens; here an image by URL has the price of an image."""
     web_image = ImageBlock(URLSource("https://x.org/a.png"))

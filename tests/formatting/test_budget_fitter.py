@@ -31,6 +31,7 @@ from agentkit import (
 )
 from agentkit.media import loading
 from agentkit.provider_kit import MediaLimits, MediaRule
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, result, target, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -94,8 +95,8 @@ async def plan(msgs: Sequence[Msg], limit: int, counter: TokenCounterBase, *stra
 # -- how many requests are counted --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [40, 1_000])
-@pytest.mark.parametrize("step", [0, 300])
+@each_case("count", [40, 1_000])
+@each_case("step", [0, 300])
 async def test_a_local_counter_measures_the_smallest_request_and_two_others(count: int, step: int) -> None:
     counter = Local()
     outcome = await plan(talk(count), 3_000, counter, OldestFirst(step=step))
@@ -113,15 +114,14 @@ async def test_a_remote_counter_starts_at_the_cut_of_the_local_counter(
     assert (counter.asked, counter.local.measured, len(outcome.history)) == (asked, 3, messages)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counter", "step", "numbers"),
-    [
-        (Local(), 0, [1, 3, 2, 2, 2, 2, 2, 2]),
-        (Local(), 300, [1, 3, 1, 1, 2, 1, 1, 2]),
-        (Remote(), 300, [1, 2, 2, 2, 2, 2, 2, 2]),
-        (Deterministic(), 300, [1, 2, 1, 1, 2, 1, 1, 2]),
-    ],
-    ids=["every edit", "steps", "remote", "deterministic"],
+    {
+        "every edit": (Local(), 0, [1, 3, 2, 2, 2, 2, 2, 2]),
+        "steps": (Local(), 300, [1, 3, 1, 1, 2, 1, 1, 2]),
+        "remote": (Remote(), 300, [1, 2, 2, 2, 2, 2, 2, 2]),
+        "deterministic": (Deterministic(), 300, [1, 2, 1, 1, 2, 1, 1, 2]),
+    },
 )
 async def test_requests_that_were_too_large_before_are_not_counted_again(
     counter: Any, step: int, numbers: list[int]
@@ -163,8 +163,8 @@ class ShrinkingCounter(Local):
         return max(0, super().measure(request) - is_last * (self.saved + 1))
 
 
-@pytest.mark.parametrize("saved", [1, 63, 64])
-@pytest.mark.parametrize("step", [0, 64])
+@each_case("saved", [1, 63, 64])
+@each_case("step", [0, 64])
 async def test_a_request_may_shrink_by_64_tokens_when_messages_are_added(saved: int, step: int) -> None:
     strategy = OldestFirst(step=step)
     warm = EchoFormatter(budget=Budget(704 - saved, ShrinkingCounter(saved), strategy=strategy))

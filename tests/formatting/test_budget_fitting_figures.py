@@ -27,6 +27,7 @@ from agentkit import (
     TokenCounterBase,
 )
 from tests.budget.test_strategies import PICTURE, SYSTEM, TASK, LetterCounter, Writer, chat, exchanges, plan
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -122,11 +123,7 @@ async def test_an_error_without_a_smaller_size_has_the_size_of_the_conversation(
 # -- what the writer of summaries is given ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "before",
-    [ClearResults(0, 0, step=0), ShrinkResults(10), DropMedia(0, step=0), OldestFirst()],
-    ids=lambda strategy: type(strategy).__name__,
-)
+@each_case("before", [ClearResults(0, 0, step=0), ShrinkResults(10), DropMedia(0, step=0), OldestFirst()])
 async def test_the_summarizer_gets_all_dropped_messages_and_no_others(before: CutStrategy) -> None:
     writer = Writer()
     msgs = [
@@ -177,8 +174,8 @@ def _list_changed_messages(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
     return sorted({*plan.cut.numbers, *altered})
 
 
-@pytest.mark.parametrize("limit", range(260, 900, 40))
-@pytest.mark.parametrize(
+@each_case("limit", range(260, 900, 40))
+@each_case(
     "strategies",
     [
         (ClearResults(0, 0, step=0), OldestFirst()),
@@ -192,7 +189,6 @@ def _list_changed_messages(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
         (OldestFirst(),),
         (OldestFirstInSteps(),),
     ],
-    ids=lambda outcome: "+".join(type(item).__name__ for item in outcome),
 )
 async def test_the_token_numbers_of_a_cut_are_differences_of_weights(
     strategies: tuple[CutStrategy, ...], limit: int

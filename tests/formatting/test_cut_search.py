@@ -11,6 +11,7 @@ from agentkit import OldestFirst, Units
 from agentkit.budget.cut_plan import CutPlan
 from agentkit.budget.units import EditCount
 from agentkit.formatting.cut_search import CutSearch
+from tests.cases import each_case
 from tests.conftest import text_msg
 
 
@@ -65,7 +66,7 @@ def test_the_smallest_sufficient_cut_is_found_from_each_guess(step: int, *, know
                 assert min(requests.measured) > too_large
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("enough", "guess", "measured"),
     [
         (100, 100, [100, 99]),
@@ -78,7 +79,7 @@ def test_the_smallest_sufficient_cut_is_found_from_each_guess(step: int, *, know
         (100, 190, [190, 189, 185, 169, 105, 0, 52, 78, 91, 98, 101, 99, 100]),
     ],
 )
-@pytest.mark.parametrize("weight", [1, 0])
+@each_case("weight", [1, 0])
 def test_the_search_moves_away_from_the_guess_in_growing_steps(
     enough: int, guess: int, measured: list[int], weight: int
 ) -> None:

@@ -45,6 +45,7 @@ from agentkit.provider_kit import (
     RequestSpec,
     TurnCapabilities,
 )
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, get_turns, result, target, text_msg, turn_lines
 
 pytestmark = pytest.mark.anyio
@@ -102,18 +103,17 @@ def test_a_formatter_without_convert_cannot_be_created() -> None:
 # -- the input ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("msgs", "place"),
-    [
-        ("hi", "msgs"),
-        (BOB, "msgs"),
-        (None, "msgs"),
-        (5, "msgs"),
-        ([BOB, "hi"], "msgs[1]"),
-        ([BOB, {"name": "Bob", "content": "hi", "role": "user"}], "msgs[1]"),
-        ([None], "msgs[0]"),
-    ],
-    ids=["a string", "a bare message", "nothing", "a number", "a string in it", "a dict in it", "null in it"],
+    {
+        "a string": ("hi", "msgs"),
+        "a bare message": (BOB, "msgs"),
+        "nothing": (None, "msgs"),
+        "a number": (5, "msgs"),
+        "a string in it": ([BOB, "hi"], "msgs[1]"),
+        "a dict in it": ([BOB, {"name": "Bob", "content": "hi", "role": "user"}], "msgs[1]"),
+        "null in it": ([None], "msgs[0]"),
+    },
 )
 async def test_a_value_that_is_not_a_list_of_messages_is_an_error(msgs: Any, place: str) -> None:
     formatter = EchoFormatter()
@@ -250,7 +250,7 @@ FACT = ModelFact("blind", {"media.image": None}, "sheet", "2026-11-20")
 PICTURE = Msg("Bob", (ImageBlock(URLSource("https://example.com/a.png")),), "user")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("own", "call_model", "sees"),
     [(None, None, True), ("blind-1", None, False), ("blind-1", "x", True), ("x", "blind-1", False)],
 )
@@ -300,7 +300,7 @@ async def test_a_cut_is_not_a_loss() -> None:
 # -- choice and output in the target's terms -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("choice", "accepted", "expected"),
     [
         ("search", {"auto", "none", "required", "tool"}, "search"),

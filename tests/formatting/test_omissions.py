@@ -22,6 +22,7 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
 )
+from tests.cases import each_case
 from tests.conftest import call, lower, result, text_msg
 
 BOB = text_msg("Bob", "hi")
@@ -57,11 +58,13 @@ def details(*blocks: Block, role: Any = "user", history: HistoryPolicy | None = 
 # -- keys ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("role", ["user", "assistant"])
-@pytest.mark.parametrize(
+@each_case("role", ["user", "assistant"])
+@each_case(
     "block",
-    [TextBlock("hi", state=state()), ImageBlock(PNG, state=state())],
-    ids=["text", "image"],
+    {
+        "text": TextBlock("hi", state=state()),
+        "image": ImageBlock(PNG, state=state()),
+    },
 )
 def test_a_key_is_a_detail_unless_the_request_contains_the_key(block: Block, role: Any) -> None:
     rules: dict[str, Any] = {"role": role, "media__roles": frozenset({"user", "assistant"})}
@@ -107,8 +110,14 @@ def test_citations_in_the_metadata_are_a_detail_once() -> None:
 # -- titles -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("source", [URL, PDF], ids=["URL", "data"])
-@pytest.mark.parametrize("key", ["title", "title of a URL"])
+@each_case(
+    "source",
+    {
+        "URL": URL,
+        "data": PDF,
+    },
+)
+@each_case("key", ["title", "title of a URL"])
 def test_a_title_is_a_detail_if_the_api_has_no_field_for_titles_of_such_sources(source: Any, key: str) -> None:
     document = DocumentBlock(source, title="A bill")
     has_field = (key == "title") == (source is PDF)

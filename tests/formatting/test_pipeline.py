@@ -19,6 +19,7 @@ from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.features import Feature
 from agentkit.messages.message import build_trusted
 from agentkit.provider_kit import Capabilities, FormatterBase, OpaqueCapabilities, TurnCapabilities
+from tests.cases import each_case
 from tests.conftest import EchoFormatter
 
 ROOT: Final = Path(agentkit.__file__).resolve().parent.parent
@@ -72,9 +73,7 @@ ALWAYS: Final = [
 SPLIT: Final = OpaqueCapabilities(pair_key=lambda _: None, needs_thinking=bool)
 
 
-@pytest.mark.parametrize(
-    ("changes", "added"),
-    [
+@each_case(("changes", "added"), [
         ({}, []),
         ({"turns.speaker_names": False}, ["note_omitted_names"]),
         ({"output": "prompt"}, ["add_output_instruction"]),
@@ -88,8 +87,7 @@ SPLIT: Final = OpaqueCapabilities(pair_key=lambda _: None, needs_thinking=bool)
         ({"tools.needs_declarations": True}, ["declare_called_tools"]),
         ({"turns.late_system": "line"}, ["write_late_system_lines"]),
         ({"turns.one_system": True}, ["join_system_prompt"]),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_target_has_only_the_stages_that_it_needs(changes: dict[str, Any], added: list[str]) -> None:
     target = Capabilities(name="Test", turns=TurnCapabilities(speaker_names=True, late_system="native"))
     names = [run.__name__ for run, _ in select_stages(target.override(changes))]

@@ -25,6 +25,7 @@ from agentkit import (
     available_providers,
     load_provider,
 )
+from tests.cases import each_case
 from tests.conftest import call, lower, result, target, text_msg, texts_msg
 
 BOB, ALICE = text_msg("Bob", "hi"), text_msg("Alice", "hello")
@@ -79,9 +80,7 @@ NO_LOSSES: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("msgs", "history", "places"), [row[1:] for row in LOSSES], ids=[row[0] for row in LOSSES]
-)
+@each_case(("msgs", "history", "places"), {row[0]: row[1:] for row in LOSSES})
 def test_several_names_of_one_role_are_a_loss(
     msgs: Sequence[Msg], history: HistoryPolicy, places: list[int]
 ) -> None:
@@ -98,7 +97,7 @@ def test_several_names_of_one_role_are_a_loss(
     assert lower(msgs, history, "raise").ledger.losses == []  # the API has a name field
 
 
-@pytest.mark.parametrize(("msgs", "history"), [row[1:] for row in NO_LOSSES], ids=[row[0] for row in NO_LOSSES])
+@each_case(("msgs", "history"), {row[0]: row[1:] for row in NO_LOSSES})
 def test_one_name_of_a_role_and_names_in_a_text_are_not_a_loss(
     msgs: Sequence[Msg], history: HistoryPolicy
 ) -> None:
@@ -181,7 +180,7 @@ async def test_names_of_messages_that_a_budget_drops_are_not_a_loss(anyio_backen
         await target(turns__speaker_names=False)(on_loss="raise", budget=Budget(100_000)).plan(msgs)
 
 
-@pytest.mark.parametrize("provider", available_providers())
+@each_case("provider", available_providers())
 async def test_a_chat_of_two_users_raises_where_no_field_has_their_names(
     provider: str, anyio_backend: str
 ) -> None:

@@ -33,6 +33,7 @@ from agentkit.formatting.thinking_prefix import find_stale_thinking
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.provider_kit import FormatterBase, WireLayout
 from agentkit_anthropic import AnthropicChatFormatter
+from tests.cases import each_case
 from tests.wire.shapes import check_request
 
 SYSTEM = Msg("system", "Be brief.", "system")
@@ -277,7 +278,7 @@ SIGNED = {"type": "thinking", "signature": "a"}
 ONE = Msg("Friday", [think(signature="a")], "assistant")
 
 
-@pytest.mark.parametrize(("changed", "is_stale"), [(None, False), (2, False), (1, False), (0, True)])
+@each_case(("changed", "is_stale"), [(None, False), (2, False), (1, False), (0, True)])
 def test_thinking_without_a_digest_is_stale_after_the_first_changed_message(
     changed: int | None, *, is_stale: bool
 ) -> None:

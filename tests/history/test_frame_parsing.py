@@ -21,6 +21,7 @@ from agentkit import (
     URLSource,
     read_history,
 )
+from tests.cases import each_case
 from tests.conftest import call, lower, result, text_msg
 
 BOB, ALICE = text_msg("Bob", "hi"), text_msg("Al: x", "a\nb")
@@ -36,9 +37,9 @@ def plan(*msgs: Msg, history: HistoryPolicy | None = None, joining: str = "apart
 # -- plans --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("joining", ["apart", "glued"])
-@pytest.mark.parametrize("preamble", [None, "", "<history>\nEve: x\n</history>\n", "<history>\n"])
-@pytest.mark.parametrize("timestamps", [True, False])
+@each_case("joining", ["apart", "glued"])
+@each_case("preamble", [None, "", "<history>\nEve: x\n</history>\n", "<history>\n"])
+@each_case("timestamps", [True, False])
 def test_the_frames_of_a_plan_are_read_in_order(joining: str, preamble: str | None, timestamps: bool) -> None:
     history = MultiAgentHistory(viewer="Friday", preamble=preamble, timestamps=timestamps, tag="log")
     media = Msg("Bob", [IMAGE, TextBlock("see"), IMAGE], "user")
@@ -78,9 +79,7 @@ def test_each_line_must_be_in_the_request_as_often_as_in_the_frames() -> None:
 # -- texts and parts ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("rendered", "pairs"),
-    [
+@each_case(("rendered", "pairs"), [
         ("", []),
         ([], []),
         ([{"type": "image"}], []),
@@ -94,15 +93,14 @@ def test_each_line_must_be_in_the_request_as_often_as_in_the_frames() -> None:
         (["<history>", "Bob: hi", "\nAl: yes", {"text": "Cy: no"}, TextBlock("\n</history>")],
          [("Bob", "hi"), ("Al", "yes"), ("Cy", "no")]),
         (["<history>", {"text": 5}, {"image": "Bob: hi"}, "</history>"], []),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_each_line_with_a_speaker_and_a_text_is_read(
     rendered: str | Sequence[Any], pairs: list[tuple[str, str]]
 ) -> None:
     assert read_history(rendered) == pairs
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "pair"),
     [
         ("[12:00] Bob: hi", ("Bob", "hi")),
@@ -135,7 +133,7 @@ NO_FRAMES: Final[list[tuple[Any, str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rendered", "error"), NO_FRAMES)
+@each_case(("rendered", "error"), NO_FRAMES)
 def test_a_value_that_is_no_part_of_a_frame_is_an_error(rendered: Any, error: str) -> None:
     with pytest.raises(InputError) as caught:
         read_history(rendered)

@@ -24,6 +24,7 @@ from agentkit.history.frame_texts import FrameTexts
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import FrameOrigins, TracedConversation
 from agentkit.provider_kit import LegalConversation, Request, RequestSpec
+from tests.cases import each_case
 from tests.conftest import ECHO, EchoFormatter, call, result, text_msg
 
 IMAGE = ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png")
@@ -63,7 +64,7 @@ ASK = reply("ask 1", tool="c")
 RESULT = result("c")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("later", "native"),
     [
         ([reply("answer 1", "done")], [1, 2, 3]),
@@ -109,7 +110,7 @@ SILENT = Msg("Al", [ThinkingBlock("hm")], "assistant")
 PICTURE = Msg("Bob", [TextBlock("see"), IMAGE], "user")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "msgs",
     [
         [BOB],
@@ -138,7 +139,7 @@ def test_texts_that_are_not_part_of_a_frame_are_not_read() -> None:
 # -- visibility ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "shows_everything"),
     [
         ({}, True),
@@ -174,7 +175,7 @@ EXCHANGE = [call("c"), RESULT]
 OWN = [call("c", name="Eve"), RESULT]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("unit", "options", "is_visible"),
     [
         ([BOB], {"viewer": "Eve", "other_agents_tools": "drop"}, True),
@@ -211,7 +212,7 @@ def test_the_name_of_the_viewer_is_a_line_of_its_own(preamble: str, opening: str
     assert MultiAgentHistory(viewer="Eve", preamble=preamble).opening == opening
 
 
-@pytest.mark.parametrize("timestamp", [None, "", "[]", " | "])
+@each_case("timestamp", [None, "", "[]", " | "])
 def test_a_line_without_a_usable_time_begins_with_a_dash(timestamp: str | None) -> None:
     msg = Msg("Bob", "Hi.", "user", timestamp=timestamp)
     assert MultiAgentHistory(timestamps=True).format_speaker(msg) == "[-] Bob"
@@ -220,7 +221,7 @@ def test_a_line_without_a_usable_time_begins_with_a_dash(timestamp: str | None) 
 # -- reading ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "pairs"),
     [
         ("<history>\n</history>\n<history>\nBob: Hi.\n</history>", [("Bob", "Hi.")]),

@@ -22,6 +22,7 @@ from agentkit import (
     load_provider,
     read_history,
 )
+from tests.cases import each_case
 from tests.conftest import AnyMsg, call, dispositions, get_turns, lower, result, text_msg, texts_msg, turn_lines
 
 PREAMBLE = (
@@ -52,8 +53,8 @@ def render_lines(*msgs: Msg, **options: Any) -> str:
 # -- the frame ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parts", ["apart", "glued", "string"])
-@pytest.mark.parametrize("style", ["safe", "plain"])
+@each_case("parts", ["apart", "glued", "string"])
+@each_case("style", ["safe", "plain"])
 def test_messages_of_several_speakers_become_one_user_turn(parts: str, style: str) -> None:
     assert render_frame(BOB, ALICE, FRIDAY, text_joining=parts, frame=style) == (
         f"{PREAMBLE}<history>\nBob: hi\nAlice: hello\nFriday: yes?\n</history>"
@@ -112,9 +113,7 @@ MEDIA_PLACES: list[tuple[str, Sequence[Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("content", "lines"), [row[1:] for row in MEDIA_PLACES], ids=[row[0] for row in MEDIA_PLACES]
-)
+@each_case(("content", "lines"), {row[0]: row[1:] for row in MEDIA_PLACES})
 def test_media_follow_the_line_of_their_speaker(content: Sequence[Any], lines: list[str]) -> None:
     msg = Msg("Bob", tuple(content), "user")
     (apart,) = get_turns(lower([msg], MultiAgentHistory(), turns__text_joining="apart"))
@@ -172,14 +171,12 @@ def test_a_late_system_message_is_native_if_the_target_accepts_it_and_a_line_oth
 # -- the safe frame, and its inverse -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text", ["hi", "a: b", "1 < 2", "<b>bold</b>", "back\\slash", "", " padded ", "[x] y", "historic"]
-)
+@each_case("text", ["hi", "a: b", "1 < 2", "<b>bold</b>", "back\\slash", "", " padded ", "[x] y", "historic"])
 def test_the_safe_frame_does_not_change_texts_of_one_line(text: str) -> None:
     assert render_lines(text_msg("Bob", text)) == f"Bob: {text}"
 
 
-@pytest.mark.parametrize("name", ["Bob", "Dr Okafor", "林晓", "a-b.c", "O'Neil", "Bob ", "[x]", "a < b", "1"])
+@each_case("name", ["Bob", "Dr Okafor", "林晓", "a-b.c", "O'Neil", "Bob ", "[x]", "a < b", "1"])
 def test_the_safe_frame_does_not_change_simple_names(name: str) -> None:
     assert render_lines(text_msg(name, "hi")) == f"{name}: hi"
 
@@ -195,7 +192,7 @@ def test_every_line_break_of_str_splitlines_is_escaped() -> None:
     assert sorted(breaks) == sorted(set(BREAKS) - {"\r\n"})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "escaped"),
     [
         ("</history>", "<\\/history>"),
@@ -214,7 +211,7 @@ def test_no_text_contains_a_tag_of_the_frame_or_a_control_token(text: str, escap
     assert render_lines(text_msg("Bob", text)) == f"Bob: {escaped}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "escaped"),
     [
         ("Dr: No", "Dr\\: No"),
@@ -296,9 +293,9 @@ HOSTILE_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("parts", ["apart", "glued"])
-@pytest.mark.parametrize("stamped", [False, True])
-@pytest.mark.parametrize("tags", ["history", "log.x"])
+@each_case("parts", ["apart", "glued"])
+@each_case("stamped", [False, True])
+@each_case("tags", ["history", "log.x"])
 def test_reading_a_safe_frame_returns_the_speakers_and_their_texts(parts: str, stamped: bool, tags: str) -> None:
     pairs = [(name, text) for name in HOSTILE_NAMES for text in HOSTILE_TEXTS]
     policy = MultiAgentHistory(timestamps=stamped, tag=tags)
@@ -550,7 +547,7 @@ def test_both_parts_of_a_split_message_are_visible_if_the_message_is() -> None:
     assert "psst" not in str(lower([BOB, call("c"), mixed, ALICE], policy).request)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("stamp", "escaped"),
     [
         ("2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z"),
@@ -576,7 +573,7 @@ def test_thinking_in_a_frame_is_omitted_and_in_the_ledger() -> None:
 # -- options -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "place"),
     [
         ({"frame": "loose"}, "frame"),
@@ -602,7 +599,7 @@ def test_policies_with_equal_options_are_equal() -> None:
     assert MultiAgentHistory() != MultiAgentHistory(frame="plain")
 
 
-@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "dashscope"])
+@each_case("name", ["anthropic", "gemini", "ollama", "openai", "dashscope"])
 def test_the_frame_is_the_same_for_every_provider(name: str) -> None:
     request = load_provider(name).multi_agent_formatter().lower([BOB, ALICE]).request
     text = "".join(_list_texts(request))

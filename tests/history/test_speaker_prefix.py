@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from agentkit import Msg, OpaqueState, OptionError, TextBlock, ThinkingBlock, strip_speaker_prefix
+from tests.cases import each_case
 from tests.conversations import names, texts
 from tests.profiles import examples
 
@@ -16,15 +17,12 @@ def friday(text: str) -> Msg:
     return Msg("Friday", text, "assistant")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["Friday: Hi.", "Friday:Hi.", "  Friday : Hi.", "\nFriday: Hi.", "Friday:\nHi.", "Friday：Hi."],
-)
+@each_case("text", ["Friday: Hi.", "Friday:Hi.", "  Friday : Hi.", "\nFriday: Hi.", "Friday:\nHi.", "Friday：Hi."])
 def test_the_name_of_the_viewer_and_its_colon_are_removed(text: str) -> None:
     assert strip_speaker_prefix(friday(text)).text == "Hi."
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Hi.",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import pytest
-
 from agentkit import Msg, OpaqueBlock, TextBlock
 from agentkit.legalize.alternating_turns import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
+from tests.cases import each_case
 from tests.conftest import call, ledger_lines, lower, result, text_msg, turn_lines
 from tests.legalize.test_opaque_pairs import pair
 
@@ -83,9 +82,7 @@ FILLERS: Final[list[tuple[str, list[Msg], dict[str, Any], list[str], list[str]]]
 ]
 
 
-@pytest.mark.parametrize(
-    ("msgs", "rules", "lines", "reasons"), [row[1:] for row in FILLERS], ids=[row[0] for row in FILLERS]
-)
+@each_case(("msgs", "rules", "lines", "reasons"), {row[0]: row[1:] for row in FILLERS})
 def test_turns_are_added_only_where_the_target_requires_them(
     msgs: list[Msg], rules: dict[str, Any], lines: list[str], reasons: list[str]
 ) -> None:
@@ -187,7 +184,7 @@ MERGED: Final[list[tuple[str, list[Msg], dict[str, Any], list[str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("msgs", "changes", "lines"), [row[1:] for row in MERGED], ids=[row[0] for row in MERGED])
+@each_case(("msgs", "changes", "lines"), {row[0]: row[1:] for row in MERGED})
 def test_consecutive_turns_of_one_role_are_merged(
     msgs: list[Msg], changes: dict[str, Any], lines: list[str]
 ) -> None:

@@ -17,6 +17,7 @@ from agentkit import (
     ToolUseBlock,
 )
 from agentkit.provider_kit import NameRule
+from tests.cases import each_case
 from tests.conftest import call, get_turns, ledger_lines, legalize, lower, result, turn_lines
 
 BLANK: Final = "dropped: the text is empty or has only white space"
@@ -98,9 +99,7 @@ THINKING: Final[list[tuple[str, str, OpaqueState | None, frozenset[str], str | N
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "state", "required", "reason"), [row[1:] for row in THINKING], ids=[row[0] for row in THINKING]
-)
+@each_case(("text", "state", "required", "reason"), {row[0]: row[1:] for row in THINKING})
 def test_signed_thinking_is_sent_only_with_its_proof(
     text: str, state: OpaqueState | None, required: frozenset[str], reason: str | None
 ) -> None:
@@ -163,7 +162,7 @@ NAMES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "name"), [row[1:] for row in NAMES], ids=[row[0] for row in NAMES])
+@each_case(("rule", "name"), {row[0]: row[1:] for row in NAMES})
 def test_an_ordinary_name_is_replaced_if_the_target_refuses_it(rule: NameRule, name: str) -> None:
     msgs = [call("c", tool=name), Msg("tool", (ToolResultBlock("c", name, "x"),), "system")]
     names = [turn["content"][0]["name"] for turn in get_turns(lower(msgs, tools__names=rule))]

@@ -28,6 +28,7 @@ from agentkit import (
 from agentkit.legalize.alternating_turns import BEGIN_TURN, CONTINUE_TURN
 from agentkit.legalize.conversation import split_results
 from agentkit.provider_kit import MediaRule, NameRule, media_types
+from tests.cases import each_case
 from tests.conftest import WEB, call, dispositions, get_turns, lower, result, text_msg, texts_msg, turn_lines
 
 SYSTEM, BOB, FRIDAY = (
@@ -156,9 +157,7 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("msgs", "changes", "expected"), [row[1:] for row in TURNS], ids=[row[0] for row in TURNS]
-)
+@each_case(("msgs", "changes", "expected"), {row[0]: row[1:] for row in TURNS})
 def test_turns_are_rewritten_to_the_rules_of_the_target(
     msgs: Sequence[Msg], changes: dict[str, Any], expected: list[str]
 ) -> None:
@@ -246,9 +245,7 @@ THOUGHTS: list[tuple[str, ThinkingBlock, dict[str, Any], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("block", "changes", "is_sent"), [row[1:] for row in THOUGHTS], ids=[row[0] for row in THOUGHTS]
-)
+@each_case(("block", "changes", "is_sent"), {row[0]: row[1:] for row in THOUGHTS})
 def test_thinking_is_sent_only_to_its_issuer(block: ThinkingBlock, changes: dict[str, Any], is_sent: bool) -> None:
     plan = lower([user_message(block, TextBlock("x"), role="assistant")], **changes)
     assert ("thinking" in [part["type"] for part in get_turns(plan)[0]["content"]]) is is_sent
@@ -294,7 +291,7 @@ def test_state_of_another_issuer_is_omitted_from_its_block(issuer: str, is_sent:
     assert plan.ledger.losses == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("accepted", "remaining"),
     [({"a"}, {"a": 1}), ({"*", "-a"}, {"b.c": 2, "b.d": 3}), ({"b.*"}, {"b.c": 2, "b.d": 3}), ({"d"}, {})],
 )
@@ -417,7 +414,7 @@ def test_refused_content_raises(block: Any, changes: dict[str, Any], note: str) 
     assert len(caught.value.losses) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "expected"),
     [
         (Base64Source("image/jpg", "/9j/"), {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"}),

@@ -23,6 +23,7 @@ from agentkit import (
     URLSource,
 )
 from agentkit.provider_kit import MediaLimits, MediaRule
+from tests.cases import each_case
 from tests.conftest import call, get_turns, ledger_lines, lower, target, text_msg, turn_lines
 from tests.legalize.test_media_limits import draw_image
 
@@ -82,7 +83,7 @@ STATES: Final[list[tuple[str, Any, OpaqueState, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("write", "state", "entry"), [row[1:] for row in STATES], ids=[row[0] for row in STATES])
+@each_case(("write", "state", "entry"), {row[0]: row[1:] for row in STATES})
 def test_the_state_of_a_text_is_sent_where_its_issuer_accepts_it(
     write: Any, state: OpaqueState, entry: str
 ) -> None:
@@ -102,7 +103,7 @@ MOVED: Final = "moved into a separate user turn, because the API does not accept
 STALE: Final = "the signature of media that were changed or moved was omitted"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("state", "is_sent", "details"),
     [
         (None, False, ""),
@@ -165,29 +166,19 @@ def test_generated_media_are_sent_as_the_id_of_their_reply_item() -> None:
     assert ledger_lines(plan) == ["0.0 carried: sent as the id of the reply item that contains the media"]
 
 
-@pytest.mark.parametrize(
-    ("msgs", "changes"),
-    [
-        ([reply(GENERATED)], {"media__generated_by_id": False}),
-        ([reply(ImageBlock(PNG))], {}),
-        ([reply(ImageBlock(PNG, state=OpaqueState("other", item_id="ig_1")))], {}),
-        ([reply(ImageBlock(PNG, state=OpaqueState("echo")))], {}),
-        ([reply(ImageBlock(URLSource("https://a/b.png"), state=ITEM))], {}),
-        ([question(GENERATED)], {}),
-        (exchange(GENERATED), {}),
-        (exchange(GENERATED, role="assistant"), {}),
-    ],
-    ids=[
-        "another target",
-        "no state",
-        "another issuer",
-        "no id",
-        "a URL",
-        "a message of a user",
-        "a tool result",
-        "a tool result in a message of the assistant",
-    ],
-)
+NO_ITEM: Final[dict[str, tuple[list[Msg], dict[str, Any]]]] = {
+    "another target": ([reply(GENERATED)], {"media__generated_by_id": False}),
+    "no state": ([reply(ImageBlock(PNG))], {}),
+    "another issuer": ([reply(ImageBlock(PNG, state=OpaqueState("other", item_id="ig_1")))], {}),
+    "no id": ([reply(ImageBlock(PNG, state=OpaqueState("echo")))], {}),
+    "a URL": ([reply(ImageBlock(URLSource("https://a/b.png"), state=ITEM))], {}),
+    "a message of a user": ([question(GENERATED)], {}),
+    "a tool result": (exchange(GENERATED), {}),
+    "a tool result in a message of the assistant": (exchange(GENERATED, role="assistant"), {}),
+}
+
+
+@each_case(("msgs", "changes"), NO_ITEM)
 def test_other_media_are_sent_as_data(msgs: list[Msg], changes: dict[str, Any]) -> None:
     options: dict[str, Any] = {"media__generated_by_id": True, "media__image": None, **changes}
     plan = lower(msgs, **options)
@@ -340,9 +331,7 @@ AUDIO: Final[list[tuple[str, list[Msg], dict[str, Any], list[str], list[str]]]] 
 ]
 
 
-@pytest.mark.parametrize(
-    ("msgs", "changes", "lines", "entries"), [row[1:] for row in AUDIO], ids=[row[0] for row in AUDIO]
-)
+@each_case(("msgs", "changes", "lines", "entries"), {row[0]: row[1:] for row in AUDIO})
 def test_audio_of_a_reply_is_sent_as_its_id_its_data_or_its_transcript(
     msgs: list[Msg], changes: dict[str, Any], lines: list[str], entries: list[str]
 ) -> None:
@@ -378,15 +367,14 @@ def test_the_transcript_in_a_history_frame_is_escaped() -> None:
 SNIFFED: Final = "carried: media type sent as image/png instead of {}, according to the content"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "entry"),
-    [
-        (Base64Source("image/gif", PNG.data), SNIFFED.format("image/gif")),
-        (Base64Source("image/x-png", PNG.data), "carried: sent unchanged"),
-        (URLSource(f"data:image/gif;base64,{PNG.data}"), SNIFFED.format("image/gif")),
-        (URLSource("https://a/b.gif"), "carried: sent unchanged"),
-    ],
-    ids=["another type", "another spelling", "a data URL", "a remote URL, which is not read"],
+    {
+        "another type": (Base64Source("image/gif", PNG.data), SNIFFED.format("image/gif")),
+        "another spelling": (Base64Source("image/x-png", PNG.data), "carried: sent unchanged"),
+        "a data URL": (URLSource(f"data:image/gif;base64,{PNG.data}"), SNIFFED.format("image/gif")),
+        "a remote URL, which is not read": (URLSource("https://a/b.gif"), "carried: sent unchanged"),
+    },
 )
 def test_the_ledger_notes_a_media_type_that_the_content_contradicts(source: Any, entry: str) -> None:
     assert ledger_lines(lower([question(ImageBlock(source))])) == [f"0.0 {entry}"]
@@ -413,41 +401,37 @@ UNTYPED: Final = ImageBlock(URLSource("https://a/b"))
 IMAGE: Final = ImageBlock(PNG)
 
 
-@pytest.mark.parametrize(
-    ("msgs", "changes", "is_sent_here"),
-    [
-        ([reply(IMAGE)], {"media__roles": EVERYWHERE}, True),
-        ([reply(REMOTE)], {"media__roles": EVERYWHERE}, False),
-        ([question(REMOTE)], {"media__roles": EVERYWHERE}, True),
-        (exchange(IMAGE, is_error=True), {"media__error_results": False}, False),
-        (exchange(IMAGE, is_error=True), {}, True),
-        (exchange(IMAGE), {"media__error_results": False}, True),
-        (exchange(IMAGE), {"media__result_kinds": frozenset({"audio"})}, False),
-        (exchange(IMAGE), {"media__result_types": frozenset({"image/png"})}, True),
-        (exchange(IMAGE), {"media__result_types": frozenset({"image/gif"})}, False),
-        (exchange(REMOTE), {"media__result_types": frozenset({"image/png"})}, True),
-        (exchange(UNTYPED), {"media__result_types": frozenset({"image/png"})}, False),
-        (exchange(REMOTE), {"media__result_urls": "https://a/b.png".__eq__}, True),
-        (exchange(UNTYPED), {"media__result_urls": "https://a/b.png".__eq__}, False),
-        (exchange(IMAGE), {"media__result_urls": "".__eq__}, True),
-    ],
-    ids=[
-        "data in a reply that may have media",
-        "a URL in such a reply",
-        "a URL in a message of a user",
-        "an error that has only text",
-        "an error that may have media",
-        "a result beside errors that have only text",
-        "a kind that results do not have",
-        "a type that results have",
-        "a type that results do not have",
-        "the type in a URL that results have",
-        "a URL without a type",
-        "a URL that results may have",
-        "a URL that results do not have",
-        "data in results without URLs",
-    ],
-)
+MOVED_MEDIA: Final[dict[str, tuple[list[Msg], dict[str, Any], bool]]] = {
+    "data in a reply that may have media": ([reply(IMAGE)], {"media__roles": EVERYWHERE}, True),
+    "a URL in such a reply": ([reply(REMOTE)], {"media__roles": EVERYWHERE}, False),
+    "a URL in a message of a user": ([question(REMOTE)], {"media__roles": EVERYWHERE}, True),
+    "an error that has only text": (exchange(IMAGE, is_error=True), {"media__error_results": False}, False),
+    "an error that may have media": (exchange(IMAGE, is_error=True), {}, True),
+    "a result beside errors that have only text": (exchange(IMAGE), {"media__error_results": False}, True),
+    "a kind that results do not have": (exchange(IMAGE), {"media__result_kinds": frozenset({"audio"})}, False),
+    "a type that results have": (exchange(IMAGE), {"media__result_types": frozenset({"image/png"})}, True),
+    "a type that results do not have": (
+        exchange(IMAGE),
+        {"media__result_types": frozenset({"image/gif"})},
+        False,
+    ),
+    "the type in a URL that results have": (
+        exchange(REMOTE),
+        {"media__result_types": frozenset({"image/png"})},
+        True,
+    ),
+    "a URL without a type": (exchange(UNTYPED), {"media__result_types": frozenset({"image/png"})}, False),
+    "a URL that results may have": (exchange(REMOTE), {"media__result_urls": "https://a/b.png".__eq__}, True),
+    "a URL that results do not have": (
+        exchange(UNTYPED),
+        {"media__result_urls": "https://a/b.png".__eq__},
+        False,
+    ),
+    "data in results without URLs": (exchange(IMAGE), {"media__result_urls": "".__eq__}, True),
+}
+
+
+@each_case(("msgs", "changes", "is_sent_here"), MOVED_MEDIA)
 def test_media_move_only_where_the_target_refuses_them(
     msgs: list[Msg], changes: dict[str, Any], is_sent_here: bool
 ) -> None:

@@ -32,6 +32,7 @@ from agentkit import (
 from agentkit.capabilities.media_rules import Box
 from agentkit.media.resizing import can_resize, is_resizable, resize_to_fit
 from agentkit.provider_kit import MediaLimits, MediaRule
+from tests.cases import each_case
 from tests.conftest import WEB, EchoFormatter, call, dispositions, get_turns, target, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -149,7 +150,7 @@ def test_a_message_of_omitted_images_only_is_dropped() -> None:
     assert len(get_turns(limit_images(side=100)(on_loss="drop").lower(msgs))) == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "mode"),
     [
         ({"kind": "PNG", "mode": "RGBA"}, "RGBA"),
@@ -458,7 +459,7 @@ def test_a_request_within_its_limits_is_only_measured(
     assert set(dispositions(target(media__total=characters)().lower(msgs)).values()) == {"carried"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("total", "count", "omitted"),
     [
         (72, 6, 0),

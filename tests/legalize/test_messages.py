@@ -26,6 +26,7 @@ from agentkit.ledger.provenance import FrameOrigins, TracedConversation
 from agentkit.legalize.blocks import BlockLegalizer
 from agentkit.legalize.legal_message import LegalMessage
 from agentkit.provider_kit import Capabilities, MediaLimits, MediaRule
+from tests.cases import each_case
 from tests.conftest import call, get_turns, ledger_lines, legalize, lower, result, target, text_msg, turn_lines
 
 PNG: Final = Base64Source("image/png", "iVBORw0KGgo=")
@@ -44,7 +45,7 @@ def promoted(name: str, count: int = 1) -> str:
 # -- moved media -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("msgs", "lines"),
     [
         ([], []),
@@ -165,7 +166,7 @@ class LogFrame(ChatHistory):
         return TracedConversation([frame], [FrameOrigins((origin for _, origin in pairs), "log")])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("block", "reason"),
     [
         (TextBlock(""), "dropped: the text is empty or has only white space"),

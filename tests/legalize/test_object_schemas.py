@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from agentkit.legalize.object_schemas import as_object_schema
+from tests.cases import each_case
 
 TEXT: Final = {"type": "string"}
 NUMBER: Final = {"type": "number"}
@@ -133,9 +134,7 @@ SCHEMAS: Final[list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]]
 ]
 
 
-@pytest.mark.parametrize(
-    ("schema", "converted", "lost"), [row[1:] for row in SCHEMAS], ids=[row[0] for row in SCHEMAS]
-)
+@each_case(("schema", "converted", "lost"), {row[0]: row[1:] for row in SCHEMAS})
 def test_the_root_of_a_schema_becomes_one_object(
     schema: dict[str, Any], converted: dict[str, Any], lost: tuple[str, ...]
 ) -> None:

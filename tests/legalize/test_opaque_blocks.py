@@ -24,6 +24,7 @@ from agentkit import (
     dump_messages,
     load_messages,
 )
+from tests.cases import each_case
 from tests.conftest import dispositions, target
 from tests.providers import PNG_URL, chat
 
@@ -59,7 +60,7 @@ def test_an_opaque_item_of_a_result_stays_in_its_own_wire_format() -> None:
     assert result["content"] == [{"type": "text", "text": "Found:"}, TOOL_REFERENCE.data]
 
 
-@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "ollama", "dashscope", "vllm"])
+@each_case("provider", ["openai", "openai-responses", "gemini", "ollama", "dashscope", "vllm"])
 def test_in_another_wire_format_an_opaque_block_is_described_dropped_or_raises(provider: str) -> None:
     for msgs in (
         [user_message(TextBlock("See"), PART)],
@@ -215,8 +216,8 @@ def _place_block(place: str, block: OpaqueBlock) -> list[Msg]:
     return [Msg("Bob", [beside, block], "user")]
 
 
-@pytest.mark.parametrize("place", ["assistant", "user", "system", "result"])
-@pytest.mark.parametrize(("provider", "model", "data", "places"), MISPLACED)
+@each_case("place", ["assistant", "user", "system", "result"])
+@each_case(("provider", "model", "data", "places"), MISPLACED)
 def test_an_opaque_block_is_sent_only_in_turns_that_its_api_accepts(
     provider: str, model: str | None, data: dict[str, Any], places: set[str], place: str
 ) -> None:

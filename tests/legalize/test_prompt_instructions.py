@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentkit import Msg, Synthesis, Tool
+from tests.cases import each_case
 from tests.conftest import target, text_msg, turn_lines
 
 BOB = text_msg("Bob", "hi")
@@ -52,7 +53,7 @@ JSON_PROMPT = text_msg("system", "Reply with JSON.", "system")
 JSON_TEXT = text_msg("Bob", "What is json?")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("mode", "msgs", "system_texts"),
     [
         ("native", [BOB], []),

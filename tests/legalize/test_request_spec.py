@@ -8,6 +8,7 @@ import pytest
 
 from agentkit import MessageError, Plan, Tool, ToolChoice
 from agentkit.provider_kit import LegalConversation, NameRule, OptionLayout, Request, RequestSpec, WireLayout
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, target, text_msg
 
 RULE: Final = NameRule()
@@ -43,7 +44,7 @@ def test_tools_have_legal_names_and_the_conversation_knows_the_originals() -> No
     assert lower(LOOK_UP, tools__names=None)[1].request["tools"][0]["name"] == "look up"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("choice", "expected"),
     [
         (ToolChoice("tool", "look up"), ToolChoice("tool", RULE.fit("look up"))),

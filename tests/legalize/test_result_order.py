@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import pytest
-
 from agentkit import Msg, ToolResultBlock
 from agentkit.provider_kit import NameRule
+from tests.cases import each_case
 from tests.conftest import call, lower, turn_lines
 
 CALLS: Final = call("a", "b", "c")
@@ -51,7 +50,7 @@ ROWS: Final[list[tuple[str, list[Msg], dict[str, Any], list[str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("msgs", "changes", "lines"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@each_case(("msgs", "changes", "lines"), {row[0]: row[1:] for row in ROWS})
 def test_results_have_the_order_and_the_messages_that_the_target_requires(
     msgs: list[Msg], changes: dict[str, Any], lines: list[str]
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from agentkit.legalize.strict_schemas import close_for_strict, explain_refusal, find_open_object
 from agentkit.provider_kit import Capabilities, StrictRules
+from tests.cases import each_case
 
 KEYWORDS = ("type", "properties", "required", "additionalProperties", "items", "anyOf", "allOf", "prefixItems")
 NAMED = ("enum", "const", "$ref", "$defs", "definitions", "format", "title", "description")
@@ -26,7 +27,7 @@ def close(schema: Any, **changes: Any) -> dict[str, Any] | None:
     return closed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "closed"),
     [
         ({"type": "object"}, create_object()),
@@ -56,7 +57,7 @@ def test_an_object_is_closed_and_annotations_are_removed(schema: dict[str, Any],
     assert close(schema) == closed
 
 
-@pytest.mark.parametrize(
+@each_case(
     "schema",
     [
         [],
@@ -74,7 +75,6 @@ def test_an_object_is_closed_and_annotations_are_removed(schema: dict[str, Any],
         create_object(a={"anyOf": [TEXT, {"type": "array"}]}),
         create_object(a={"type": "array", "items": {"type": "array"}}),
     ],
-    ids=str,
 )
 def test_a_schema_that_strict_mode_cannot_express_is_refused(schema: Any) -> None:
     assert close(schema) is None
@@ -103,7 +103,7 @@ def test_an_array_is_a_level() -> None:
     assert close(schema, max_depth=1) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "place"),
     [
         ({**create_object(a=TEXT, b=TEXT, c=TEXT), "required": ["b"]}, "property a "),
@@ -154,8 +154,8 @@ def test_a_root_that_is_a_reference_is_refused() -> None:
     assert close({**refer("Leaf"), "$defs": {"Leaf": LEAF}}) is None
 
 
-@pytest.mark.parametrize("holder", ["$defs", "definitions"])
-@pytest.mark.parametrize(
+@each_case("holder", ["$defs", "definitions"])
+@each_case(
     ("definitions", "is_recursive"),
     [
         ({"A": {"a": "B"}, "B": {"b": "C"}, "C": {}}, False),
@@ -187,7 +187,7 @@ def test_a_reference_to_the_root_is_recursive() -> None:
     assert close(schema, can_recurse=False) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reference", "is_recursive"),
     [
         ("#/properties/tree", True),
@@ -210,7 +210,7 @@ def test_a_reference_inside_the_part_that_it_points_to_is_recursive(reference: s
 FREE: dict[str, Any] = {"type": "object"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "name"),
     [
         (FREE, "schema root"),
@@ -252,7 +252,7 @@ RECURSIVE = "the schema is recursive"
 REQUIRED = "a required property of the schema is recursive"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("required", "none", "optional"),
     [
         (["next"], RECURSIVE, REQUIRED),
@@ -260,7 +260,7 @@ REQUIRED = "a required property of the schema is recursive"
         (None, RECURSIVE, ""),
     ],
 )
-@pytest.mark.parametrize("reference", ["#", "#/$defs/A", "#/properties/next"])
+@each_case("reference", ["#", "#/$defs/A", "#/properties/next"])
 def test_a_recursive_output_schema_is_refused_where_the_target_refuses_recursion(
     reference: str, required: list[str] | None, none: str, optional: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from agentkit import Msg, MultiAgentHistory, Synthesis, Tool, ToolChoice
 from agentkit.provider_kit import FormatterBase, LegalConversation, Request, RequestSpec, StrictRules, copy_json
+from tests.cases import each_case
 from tests.conftest import ECHO, EchoFormatter, call, result, target, text_msg
 
 BOB: Final = text_msg("Bob", "hi")
@@ -30,8 +31,8 @@ def reasons(plan: Any) -> list[str]:
 # -- an output schema beside tools --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("output", ["schema", "object"])
-@pytest.mark.parametrize("system_role", [True, False])
+@each_case("output", ["schema", "object"])
+@each_case("system_role", [True, False])
 def test_a_schema_that_cannot_be_combined_with_tools_is_stated_in_the_prompt(
     output: str, *, system_role: bool
 ) -> None:

@@ -43,6 +43,7 @@ from agentkit import (
 )
 from agentkit.media.fetching import fetch_media
 from agentkit.provider_kit import MediaLimits, MediaRule
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, get_turns, target, text_msg
 from tests.media.website import PUBLIC, Answer, Internet, Website, answer, redirect, website
 
@@ -871,7 +872,7 @@ def test_the_tls_context_trusts_the_default_roots_and_checks_host_names() -> Non
 # -- options -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "place"),
     [
         ({"max_bytes": 0}, "fetch.max_bytes"),
@@ -893,7 +894,7 @@ def test_invalid_options_are_refused(options: dict[str, Any], place: str) -> Non
     assert caught.value.advice.endswith(".")
 
 
-@pytest.mark.parametrize("max_bytes", [-1, 1.5, "much", True])
+@each_case("max_bytes", [-1, 1.5, "much", True])
 def test_an_invalid_cache_size_is_refused(max_bytes: Any) -> None:
     with pytest.raises(OptionError):
         MediaCache(max_bytes)

@@ -33,6 +33,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.provider_kit import MediaLimits, MediaRule
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, dispositions, get_turns, target, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -654,18 +655,17 @@ def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert plan.ledger.losses == [("msgs[0].content[0]", "the source is a file that was not read")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("roots", "place"),
-    [
-        (["missing-folder"], "media_roots[0]"),
-        ([".", "missing-folder"], "media_roots[1]"),
-        ([__file__], "media_roots[0]"),
-        (".", "media_roots"),
-        (Path(), "media_roots"),
-        ([5], "media_roots"),
-        (5, "media_roots"),
-    ],
-    ids=["missing", "second missing", "a file", "a string", "a path", "a number in it", "a number"],
+    {
+        "missing": (["missing-folder"], "media_roots[0]"),
+        "second missing": ([".", "missing-folder"], "media_roots[1]"),
+        "a file": ([__file__], "media_roots[0]"),
+        "a string": (".", "media_roots"),
+        "a path": (Path(), "media_roots"),
+        "a number in it": ([5], "media_roots"),
+        "a number": (5, "media_roots"),
+    },
 )
 def test_roots_that_are_not_folders_are_refused(roots: Any, place: str) -> None:
     with pytest.raises(OptionError) as caught:

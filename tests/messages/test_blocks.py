@@ -30,6 +30,7 @@ from agentkit import (
 )
 from agentkit.messages.media_types import guess_media_type
 from agentkit.messages.validation import ORDINARY_BUILDERS
+from tests.cases import each_case
 
 URL = URLSource("https://example.com/a.png")
 MEDIA: list[type[Any]] = [ImageBlock, AudioBlock, VideoBlock, DocumentBlock]
@@ -60,14 +61,14 @@ EQUAL_BLOCKS: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("positional", "keyword"), EQUAL_BLOCKS, ids=lambda item: type(item).__name__)
+@each_case(("positional", "keyword"), EQUAL_BLOCKS)
 def test_arguments_are_positional_or_by_keyword(positional: Any, keyword: Any) -> None:
     assert positional == keyword
     assert repr(positional) == repr(keyword)
 
 
-@pytest.mark.parametrize(("item", "_"), EQUAL_BLOCKS, ids=lambda item: type(item).__name__)
-def test_a_block_is_immutable(item: Any, _: Any) -> None:
+@each_case("item", [item for item, _ in EQUAL_BLOCKS])
+def test_a_block_is_immutable(item: Any) -> None:
     for name in (field.name for field in dataclasses.fields(item) if not field.name.startswith("_")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(item, name, None)
@@ -77,8 +78,8 @@ def test_a_block_is_immutable(item: Any, _: Any) -> None:
         item.colour = "red"
 
 
-@pytest.mark.parametrize(("item", "_"), EQUAL_BLOCKS, ids=lambda item: type(item).__name__)
-def test_a_block_can_be_pickled_and_copied(item: Any, _: Any) -> None:
+@each_case("item", [item for item, _ in EQUAL_BLOCKS])
+def test_a_block_can_be_pickled_and_copied(item: Any) -> None:
     assert pickle.loads(pickle.dumps(item)) == item
     assert copy.copy(item) == item
     assert copy.deepcopy(item) == item
@@ -178,9 +179,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("make", "place", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
+@each_case(("make", "place", "reason"), {row[0]: row[1:] for row in REFUSED})
 def test_an_error_names_the_place_and_the_reason(make: Callable[[], object], place: str, reason: str) -> None:
     with pytest.raises(MessageError) as caught:
         make()
@@ -207,7 +206,7 @@ def test_json_values_are_copied_on_creation() -> None:
     assert use.arguments == '{"q":{"deep":[1,{"x":2}]}}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("input", "raw", "arguments", "broken"),
     [
         ({"q": 1}, None, '{"q":1}', False),
@@ -231,7 +230,7 @@ def test_arguments_are_the_raw_text_if_it_matches_the_input(
     assert use.raw_input == raw
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("output", "text", "kinds"),
     [
         ("found", "found", ["text"]),
@@ -254,7 +253,7 @@ def test_a_result_requires_only_an_id() -> None:
     assert (item.name, item.output, item.is_error) == ("", "", False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "scheme"),
     [
         ("https://a/b", "https"),
@@ -272,7 +271,7 @@ def test_a_source_has_a_scheme(url: str, scheme: str) -> None:
     assert URLSource(url).scheme == scheme
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "declared", "guessed"),
     [
         ("https://a/b.PNG", None, "image/png"),
@@ -353,7 +352,7 @@ def test_the_arguments_are_strict_json() -> None:
     assert json.loads(use.arguments) == use.input
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("raw", "expected_value"),
     [
         ('{"a":1}', {"a": True}),

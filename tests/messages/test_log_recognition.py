@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import pytest
 
 from agentkit import AgentkitError, LossError, MessageError, Msg, dump_messages, load_native, load_provider
+from tests.cases import each_case
 from tests.logs.foreign_logs import FOREIGN_LOGS, WORDS
 from tests.logs.native_logs import LOGS, TEXTS
 from tests.logs.rich_logs import RICH_LOGS
@@ -43,14 +44,14 @@ def _list_lost_words(reader: str, log: Any, words: tuple[str, ...]) -> list[str]
     return missing + [word for word in words if word not in request]
 
 
-@pytest.mark.parametrize("log_format", CASES)
+@each_case("log_format", [*CASES])
 def test_a_log_loads_completely_or_raises_an_error(log_format: str) -> None:
     log, words = CASES[log_format]
     lost = {reader: _list_lost_words(reader, log, words) for reader in READERS}
     assert not any(lost.values()), lost
 
 
-@pytest.mark.parametrize("log_format", CASES)
+@each_case("log_format", [*CASES])
 def test_messages_of_another_format_in_a_log_are_not_lost(log_format: str) -> None:
     other = _messages(CASES[log_format][0])
     expected_words = tuple(word for word in CASES[log_format][1] if word in json.dumps(other, ensure_ascii=False))
@@ -60,7 +61,7 @@ def test_messages_of_another_format_in_a_log_are_not_lost(log_format: str) -> No
         assert _list_lost_words(reader, [*other, *own], expected_words) == [], reader
 
 
-@pytest.mark.parametrize("log_format", CASES)
+@each_case("log_format", [*CASES])
 def test_messages_under_any_key_of_a_request_are_not_lost(log_format: str) -> None:
     log, words = CASES[log_format]
     messages = _messages(log)
@@ -73,7 +74,7 @@ def test_messages_under_any_key_of_a_request_are_not_lost(log_format: str) -> No
     assert not any(lost.values()), lost
 
 
-@pytest.mark.parametrize("log_format", RICH_LOGS)
+@each_case("log_format", [*RICH_LOGS])
 def test_a_request_loads_completely_or_raises_an_error(log_format: str) -> None:
     request: dict[str, Any] = (
         RICH_LOGS[log_format] if isinstance(RICH_LOGS[log_format], dict) else {"messages": RICH_LOGS[log_format]}
@@ -107,14 +108,14 @@ RECOGNIZED: Final = {
 }
 
 
-@pytest.mark.parametrize("log_format", RECOGNIZED)
+@each_case("log_format", [*RECOGNIZED])
 def test_the_error_names_the_format_of_the_log(log_format: str) -> None:
     for reader in READERS:
         with pytest.raises(MessageError, match=RECOGNIZED[log_format]):
             load_native(reader, FOREIGN_LOGS[log_format])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reader", "log", "loader"),
     cast(
         "list[Any]",
@@ -149,7 +150,7 @@ def test_the_error_names_the_loader_of_the_format(reader: str, log: Any, loader:
         load_native(reader, log)
 
 
-@pytest.mark.parametrize("reader", ["anthropic", "ollama", "langchain", "agentscope"])
+@each_case("reader", ["anthropic", "ollama", "langchain", "agentscope"])
 def test_the_error_for_bedrock_content_names_bedrock_converse(reader: str) -> None:
     image = {"image": {"format": "png", "source": {"bytes": "AAAA"}}}
     with pytest.raises(MessageError, match="looks like Bedrock Converse"):
@@ -218,7 +219,7 @@ def _with_odd_content(value: Any, odd: Any) -> Iterator[Any]:
             yield from ([*items[:index], item, *items[index + 1 :]] for item in _with_odd_content(inner, odd))
 
 
-@pytest.mark.parametrize("reader", _WITH_CALLS)
+@each_case("reader", [*_WITH_CALLS])
 def test_content_of_another_type_is_kept_or_raises_an_error(reader: str) -> None:
     lost: list[Any] = []
     for log in [log for odd in _ODD_VALUES for log in _with_odd_content(_WITH_CALLS[reader], odd)]:
@@ -235,8 +236,8 @@ def test_the_text_of_a_block_that_results_cannot_contain_is_kept() -> None:
             assert _WORD in _content(load_native(reader, [{"role": "user", "content": [result]}]))
 
 
-@pytest.mark.parametrize("reader", [name for name in READERS if name not in ("agentscope", "agentkit")])
-@pytest.mark.parametrize("message", [{"role": "user"}, {"role": "user", "text": "hi"}, {"role": "user", "x": 1}])
+@each_case("reader", [name for name in READERS if name not in ("agentscope", "agentkit")])
+@each_case("message", [{"role": "user"}, {"role": "user", "text": "hi"}, {"role": "user", "x": 1}])
 def test_the_error_for_a_message_without_content_lists_its_keys(message: dict[str, Any], reader: str) -> None:
     with pytest.raises(MessageError) as caught:
         load_native(reader, [message])
@@ -244,7 +245,7 @@ def test_the_error_for_a_message_without_content_lists_its_keys(message: dict[st
     assert "[0]" in caught.value.place
 
 
-@pytest.mark.parametrize("reader", ["openai", "deepseek", "vllm", "ollama", "dashscope", "anthropic", "langchain"])
+@each_case("reader", ["openai", "deepseek", "vllm", "ollama", "dashscope", "anthropic", "langchain"])
 def test_an_empty_reply_of_a_model_loads(reader: str) -> None:
     load_native(reader, [{"role": "user", "content": "hi"}, {"role": "assistant"}])
     load_native("gemini", [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model"}])
@@ -259,7 +260,7 @@ def _empty_containers(value: Any) -> None:
         items.clear()
 
 
-@pytest.mark.parametrize("reader", LOGS)
+@each_case("reader", [*LOGS])
 def test_a_log_and_its_messages_share_no_data_that_can_change(reader: str) -> None:
     for original in (LOGS[reader], RICH_LOGS.get(reader, LOGS[reader])):
         log = json.loads(json.dumps(original))

@@ -27,6 +27,7 @@ from agentkit import (
     load_messages,
     load_provider,
 )
+from tests.cases import each_case
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 IMAGE = {"type": "image", "data": PNG, "mimeType": "image/png"}
@@ -110,7 +111,7 @@ async def run_tool(value: Any) -> ToolResultBlock:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("item", "block"), ITEMS)
+@each_case(("item", "block"), ITEMS)
 async def test_each_type_of_content_becomes_a_block(item: dict[str, Any], block: Any) -> None:
     result = {"content": [item, {"type": "text", "text": "end"}], "isError": False}
     expected = ToolResultBlock("c", "give", [block, TextBlock("end")])
@@ -127,7 +128,7 @@ async def test_a_single_text_is_the_output() -> None:
     assert (await run_tool({"content": [], "isError": True})) == ToolResultBlock("c", "give", "", is_error=True)
 
 
-@pytest.mark.parametrize("provider", available_providers())
+@each_case("provider", available_providers())
 def test_base64_never_reaches_a_request_as_text(provider: str) -> None:
     content = [item for item, _ in ITEMS]
     result = ToolResultBlock("c", "give", {"content": content, "isError": False})
@@ -150,7 +151,7 @@ def _strings(request: dict[str, Any]) -> list[str]:
 STRUCTURED = {"degrees": 12, "sky": ["rain", "wind"]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("texts", "structured"),
     [
         ([json.dumps(STRUCTURED)], STRUCTURED),
@@ -170,7 +171,7 @@ def test_structured_content_that_the_text_repeats_is_sent_once(texts: list[str],
     assert [item.text for item in result.items if isinstance(item, TextBlock)] == texts
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("texts", "structured"),
     [
         ([], STRUCTURED),
@@ -227,7 +228,7 @@ def test_arguments_beside_an_mcp_result_are_kept() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [
         {"content": "a page of text", "title": "x"},
@@ -250,7 +251,7 @@ async def test_other_json_with_the_same_keys_is_not_an_mcp_result(value: Any) ->
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [
         {"type": "text"},
@@ -272,7 +273,7 @@ async def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [
         {"type": "image", "data": "!!!", "mimeType": "image/png"},
@@ -283,7 +284,7 @@ async def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
         {"type": "resource_link", "uri": "", "name": "", "size": "many", "mimeType": 3},
     ],
 )
-@pytest.mark.parametrize("provider", available_providers())
+@each_case("provider", available_providers())
 async def test_broken_media_still_gives_a_request(provider: str, item: dict[str, Any]) -> None:
     result = await run_tool({"content": [item], "isError": False})
     msgs = [Msg("Bob", "go", "user"), Msg("Friday", [ToolUseBlock("c", "give", {})], "assistant")]

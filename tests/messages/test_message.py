@@ -28,6 +28,7 @@ from agentkit import (
 )
 from agentkit.messages.message import build_part, build_trusted, cache_result, get_cached, set_cached
 from agentkit.provider_kit import Feature
+from tests.cases import each_case
 from tests.conftest import AnyMsg, EchoFormatter
 
 IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
@@ -89,7 +90,7 @@ def test_properties_select_blocks_by_type() -> None:
     assert Msg("Bob", "hi", "user").media == ()
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Msg)])
+@each_case("name", [field.name for field in dataclasses.fields(Msg)])
 def test_a_message_is_immutable(name: str) -> None:
     msg = Msg("Bob", "hi", "user")
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -202,9 +203,7 @@ def _cycle() -> dict[str, Any]:
     return round_and_round
 
 
-@pytest.mark.parametrize(
-    ("make", "place", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
+@each_case(("make", "place", "reason"), {row[0]: row[1:] for row in REFUSED})
 def test_an_error_names_the_place_and_the_reason(make: Callable[[], object], place: str, reason: str) -> None:
     with pytest.raises(MessageError) as caught:
         make()
@@ -265,7 +264,7 @@ ADOPTED: list[tuple[str, Mapping[str, Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "expected"), [row[1:] for row in ADOPTED], ids=[row[0] for row in ADOPTED])
+@each_case(("value", "expected"), {row[0]: row[1:] for row in ADOPTED})
 def test_blocks_of_agentscope_are_converted(value: Mapping[str, Any], expected: Any) -> None:
     before = copy.deepcopy(value)
     assert AnyMsg("a", [value], "user").content == (expected,)
@@ -279,7 +278,7 @@ _KINDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "features"),
     [
         ("hi", Feature.TEXT),
@@ -369,7 +368,7 @@ ORDINARY: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("args", "kwargs"), [row[1:] for row in ORDINARY], ids=[row[0] for row in ORDINARY])
+@each_case(("args", "kwargs"), {row[0]: row[1:] for row in ORDINARY})
 def test_a_message_is_the_same_with_and_without_pydantic(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     fast, validated = AnyMsg(*args, **kwargs), cast("Any", _Subclass)(*args, **kwargs)
     assert dataclasses.asdict(fast) == dataclasses.asdict(validated)

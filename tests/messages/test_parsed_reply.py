@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from agentkit import Msg, OptionError, ParseError, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.tools.json_schema import as_output_schema
+from tests.cases import each_case
 from tests.profiles import examples
 
 
@@ -84,12 +85,12 @@ VALUES: Final[list[tuple[str, Any, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "output", "expected"), VALUES)
+@each_case(("text", "output", "expected"), VALUES)
 def test_the_value_of_a_reply_is_parsed(text: str, output: Any, expected: Any) -> None:
     assert reply(text).parsed(output) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "output", "failure", "place", "description"),
     [
         ("No idea.", Answer, "no_structure", "reply", "invalid JSON ("),
@@ -131,7 +132,7 @@ def test_a_reply_without_the_value_is_an_error_with_its_place(
     assert error.__cause__ is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("finish_reason", "failure", "description"),
     [
         ("length", "cut_off", "the reply reached the maximum number of tokens (invalid JSON ("),
@@ -177,7 +178,7 @@ def test_a_reply_with_only_tool_calls_has_no_value() -> None:
         message.parsed(Answer)
 
 
-@pytest.mark.parametrize("output", [threading.Thread, "Answer", 3, list["Missing"], len, reply])  # type: ignore[name-defined]  # noqa: F821
+@each_case("output", [threading.Thread, "Answer", 3, list["Missing"], len, reply])  # type: ignore[name-defined]  # noqa: F821
 def test_a_type_that_pydantic_does_not_support_is_refused_by_name(output: Any) -> None:
     with pytest.raises(OptionError, match=r"^parsed\(\): "):
         reply(TEXT).parsed(output)
@@ -202,7 +203,7 @@ def test_a_type_that_cannot_be_hashed_is_supported() -> None:
     assert reply("3").parsed(unhashable) == 3
 
 
-@pytest.mark.parametrize("text", ["```json\n" * 100_000, "```\n" * 100_000, "[" * 100_000, '{"value":' * 100_000])
+@each_case("text", ["```json\n" * 100_000, "```\n" * 100_000, "[" * 100_000, '{"value":' * 100_000])
 def test_a_hostile_reply_is_a_parse_error(text: str) -> None:
     with pytest.raises(ParseError):
         reply(text).parsed(Answer)

@@ -27,6 +27,7 @@ from agentkit import (
     dump_messages,
     load_messages,
 )
+from tests.cases import each_case
 from tests.conftest import AnyMsg, EchoFormatter, turn_lines
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "data"
@@ -81,7 +82,7 @@ def test_dumped_messages_load_equal() -> None:
     assert load_messages(dump_messages(EVERYTHING)) == EVERYTHING
 
 
-@pytest.mark.parametrize("stored_format", ["text", "bytes", "object", "bare list", "tuple"])
+@each_case("stored_format", ["text", "bytes", "object", "bare list", "tuple"])
 def test_a_conversation_loads_from_each_stored_format(stored_format: str) -> None:
     data = dump_messages(EVERYTHING)
     text = json.dumps(data, allow_nan=False)
@@ -95,19 +96,19 @@ def test_a_conversation_loads_from_each_stored_format(stored_format: str) -> Non
     assert load_messages(forms[stored_format]) == EVERYTHING
 
 
-@pytest.mark.parametrize("msg", EVERYTHING, ids=lambda msg: msg.name)
+@each_case("msg", EVERYTHING)
 def test_a_single_message_round_trips(msg: Msg) -> None:
     assert Msg.from_dict(msg.to_dict()) == msg
     assert Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) == msg
 
 
-@pytest.mark.parametrize("msgs", [None, 3, "text", {"messages": []}, Msg("Bob", "hi", "user")])
+@each_case("msgs", [None, 3, "text", {"messages": []}, Msg("Bob", "hi", "user")])
 def test_only_a_list_of_messages_is_dumped(msgs: Any) -> None:
     with pytest.raises(MessageError, match=r"^msgs: expected a list of Msg, got "):
         dump_messages(msgs)
 
 
-@pytest.mark.parametrize("other", [None, 3, "text", {"name": "Bob", "content": "hi", "role": "user"}, []])
+@each_case("other", [None, 3, "text", {"name": "Bob", "content": "hi", "role": "user"}, []])
 def test_dumping_any_other_item_is_an_error(other: Any) -> None:
     with pytest.raises(MessageError, match=r"^msgs\[1\]: expected a Msg, got "):
         dump_messages([Msg("Bob", "hi", "user"), other])
@@ -129,16 +130,14 @@ def test_the_stored_format_shares_no_container_with_the_message() -> None:
     assert msg.tool_uses[0].input == {"a": {"b": [1]}}
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.json")))
+@each_case("name", sorted(path.name for path in EXAMPLES.glob("*.json")))
 def test_the_examples_load_and_round_trip(name: str) -> None:
     msgs = load_messages((EXAMPLES / name).read_bytes())
     assert msgs
     assert load_messages(json.dumps(dump_messages(msgs))) == msgs
 
 
-@pytest.mark.parametrize(
-    "data", [[], {"agentkit": 1, "messages": []}, {"messages": []}, "[]", {"agentkit": 0, "messages": []}]
-)
+@each_case("data", [[], {"agentkit": 1, "messages": []}, {"messages": []}, "[]", {"agentkit": 0, "messages": []}])
 def test_an_empty_conversation_loads(data: object) -> None:
     assert load_messages(data) == []
 
@@ -147,7 +146,7 @@ def test_msg_objects_load_unchanged() -> None:
     assert load_messages(EVERYTHING)[0] is EVERYTHING[0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "place", "reason"),
     [
         ("{", "input", "expected JSON"),
@@ -223,7 +222,7 @@ UNREADABLE: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("block", "reason"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
+@each_case(("block", "reason"), {row[0]: row[1:] for row in UNREADABLE})
 def test_an_unreadable_block_becomes_an_invalid_block_with_place_and_reason(block: Any, reason: str) -> None:
     good = {"type": "text", "text": "still here"}
     (first, second) = load_messages(

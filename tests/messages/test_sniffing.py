@@ -13,6 +13,7 @@ from PIL import Image
 from agentkit import AudioBlock, Base64Source, DocumentBlock, ImageBlock, Msg, URLSource, VideoBlock
 from agentkit.messages.sniffing import image_size, sniff_image_size, sniff_media_type
 from agentkit.provider_kit import MediaRule
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, get_turns, target
 from tests.conversations import DATA
 
@@ -57,14 +58,14 @@ FIRST_BYTES: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("head", "media_type"), FIRST_BYTES)
+@each_case(("head", "media_type"), FIRST_BYTES)
 def test_the_first_bytes_indicate_the_media_type(head: bytes, media_type: str) -> None:
     for wrong in ("image/x-wrong", "text/plain" if media_type != "text/html" else ""):
         assert sniff_media_type(text(head + bytes(64) * (media_type != "text/html")), wrong) == media_type
     assert sniff_media_type(text(head), media_type) == media_type
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "declared"),
     [
         ("", "image/png"),
@@ -78,7 +79,7 @@ def test_unknown_bytes_indicate_no_media_type(data: str, declared: str) -> None:
     assert sniff_media_type(data, declared) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("head", "declared"),
     [
         (b"\0\0\0\x18ftypisom", "audio/mp4"),
@@ -93,8 +94,8 @@ def test_the_declared_type_of_a_container_format_wins(head: bytes, declared: str
     assert sniff_media_type(text(head), declared) == declared
 
 
-@pytest.mark.parametrize("words", [b"<html>a page</html>", b"BM", b"GIF89a is a format", b"{}", "漢字".encode()])
-@pytest.mark.parametrize("declared", ["text/plain", "text/html", "application/json"])
+@each_case("words", [b"<html>a page</html>", b"BM", b"GIF89a is a format", b"{}", "漢字".encode()])
+@each_case("declared", ["text/plain", "text/html", "application/json"])
 def test_the_declared_text_type_wins_for_text(words: bytes, declared: str) -> None:
     assert sniff_media_type(text(words), declared) == declared
 
@@ -142,12 +143,12 @@ IMAGE_SIZES: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("media_type", "data"), IMAGE_SIZES)
+@each_case(("media_type", "data"), IMAGE_SIZES)
 def test_a_header_contains_the_image_size(media_type: str, data: str) -> None:
     assert image_size(Base64Source(media_type, data)) == (321, 123)
 
 
-@pytest.mark.parametrize(("media_type", "data"), IMAGE_SIZES)
+@each_case(("media_type", "data"), IMAGE_SIZES)
 def test_a_broken_header_gives_no_image_size(media_type: str, data: str) -> None:
     for end in range(0, 60, 4):
         assert image_size(Base64Source(media_type, data[:end])) in (None, (321, 123))
@@ -158,7 +159,7 @@ def test_other_formats_give_no_image_size() -> None:
     assert image_size(Base64Source("image/x-icon", draw_image("ICO"))) is None
 
 
-@pytest.mark.parametrize(("media_type", "data"), IMAGE_SIZES)
+@each_case(("media_type", "data"), IMAGE_SIZES)
 def test_the_size_is_read_without_a_media_type(media_type: str, data: str) -> None:
     assert sniff_image_size(data) == image_size(Base64Source(media_type, data))
 
@@ -186,7 +187,7 @@ def test_base64_text_after_an_unknown_header_is_not_encoded_again(head: str) -> 
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("block", "media_type"),
     [
         (ImageBlock(Base64Source("image/jpg", DATA["image/jpeg"])), "image/jpeg"),

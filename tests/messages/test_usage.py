@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from agentkit import FinishReason, Msg, Usage
 from agentkit.provider_kit import as_token_count
+from tests.cases import each_case
 
 
 def test_usages_add_up_and_round_trip_through_json() -> None:
@@ -17,7 +16,7 @@ def test_usages_add_up_and_round_trip_through_json() -> None:
     assert Usage.from_dict(first.to_dict()) == first
 
 
-@pytest.mark.parametrize("count", [None, "3", -1, True, float("nan"), float("inf"), 10**400, [1], {}])
+@each_case("count", [None, "3", -1, True, float("nan"), float("inf"), 10**400, [1], {}])
 def test_an_invalid_token_count_is_zero(count: Any) -> None:
     assert as_token_count(count) == 0
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.mutation.__main__ import sample_mutants
 from tests.mutation.coverage import TestCoverage, count_blocks, find_block, instrument
 from tests.mutation.mutants import Mutant, find_mutants, iter_mutants
@@ -22,7 +23,7 @@ def _changes(source: str) -> set[str]:
     return {mutant.apply(source) for mutant in iter_mutants("module.py", source)}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "change"),
     [
         ("a < b", "(a <= b)"),
@@ -45,7 +46,7 @@ def test_an_operator_changes_the_source(source: str, change: str) -> None:
     assert change in _changes(source)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "source",
     [
         "def f(a: int | str = b) -> int | None: ...",
@@ -97,7 +98,7 @@ def double(number):
 """
 
 
-@pytest.mark.parametrize(("line", "index"), [(1, None), (3, None), (4, 0), (5, 1), (6, 0)])
+@each_case(("line", "index"), [(1, None), (3, None), (4, 0), (5, 1), (6, 0)])
 def test_a_line_belongs_to_the_innermost_block(line: int, index: int | None) -> None:
     assert find_block(SOURCE, line) == index
     assert count_blocks(SOURCE) == 2

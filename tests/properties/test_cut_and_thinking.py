@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -34,6 +33,7 @@ from agentkit import (
     load_provider,
     prefix_digest,
 )
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.properties.test_cut_invariants import counters, pipelines
 from tests.properties.test_invariants import run_async
@@ -235,7 +235,7 @@ async def try_plan_with_tools(formatter: Any, msgs: Sequence[Msg]) -> Plan | Non
         return None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fault", ["an earlier message", "the system prompt", "a missing block", "a block that was removed before"]
 )
 def test_the_simulated_server_refuses_changed_requests(fault: str) -> None:

@@ -40,6 +40,7 @@ from agentkit import (
 )
 from agentkit.capabilities.name_rules import legal_speaker_name, legal_speaker_names
 from agentkit.provider_kit import FormatterBase, OutputSchema
+from tests.cases import each_case
 from tests.conversations import API_PROVIDERS
 from tests.profiles import examples
 from tests.wire.rules import check_order
@@ -69,7 +70,7 @@ def find_problems(name: str, request: dict[str, Any]) -> list[str]:
     return check_request(name, request) or check_order(name, request)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "ids",
     [
         ["a", "a", "a#2"],
@@ -194,9 +195,7 @@ def test_nan_and_infinity_are_never_in_a_request() -> None:
     assert isinstance(msg.blocks[0], InvalidBlock)
 
 
-@pytest.mark.parametrize(
-    "url", ["data:a/b/c;base64,AAAA", "data:,", "data:x", "http:", "http:/etc/passwd", "https://"]
-)
+@each_case("url", ["data:a/b/c;base64,AAAA", "data:,", "data:x", "http:", "http:/etc/passwd", "https://"])
 def test_an_odd_url_has_a_single_disposition(url: str) -> None:
     for name, formatter in create_formatters():
         plan = formatter.lower([Msg("Bob", [TextBlock("see"), ImageBlock(URLSource(url))], "user")])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agentkit import Msg, ToolResultBlock, ToolUseBlock
 from agentkit.repair.matching import match_results
+from tests.cases import each_case
 from tests.conftest import text_msg
 
 
@@ -18,7 +17,7 @@ def msg(*parts: str) -> Msg:
     return Msg("Friday", blocks, "assistant")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("msgs", "results", "unmatched"),
     [
         ([msg("-a", "+a")], {(0, 1): (0, 0)}, []),

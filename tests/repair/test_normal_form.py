@@ -14,6 +14,7 @@ from agentkit.messages.features import Feature
 from agentkit.messages.system_prompt import prompt_length
 from agentkit.provider_kit import LegalConversation, Request, RequestSpec
 from agentkit.repair.normal_form import find_normal_form
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, result, target, text_msg
 from tests.conversations import POLICIES
 from tests.profiles import examples
@@ -39,7 +40,7 @@ def test_the_system_prompt_does_not_count_for_the_alternation_of_roles(prompt: l
         assert form.alternating == alternates
 
 
-@pytest.mark.parametrize(
+@each_case(
     "msgs",
     [
         [call("a"), USER],

@@ -30,6 +30,7 @@ from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.thinking_pairs import without_blocks
 from agentkit.repair.normal_form import find_normal_form
 from agentkit.repair.pairing import INTERRUPTED_RESULT, repair_pairing
+from tests.cases import each_case
 from tests.conftest import (
     AnyMsg,
     EchoFormatter,
@@ -80,7 +81,7 @@ NORMAL: list[Sequence[Msg]] = [
 ]
 
 
-@pytest.mark.parametrize("msgs", NORMAL, ids=lambda msgs: str(len(msgs)))
+@each_case("msgs", NORMAL)
 def test_a_valid_conversation_is_unchanged(msgs: Sequence[Msg]) -> None:
     ledger = Ledger(msgs)
     conversation = TracedConversation.of(msgs)
@@ -274,12 +275,12 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("msgs", "expected"), [row[1:] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+@each_case(("msgs", "expected"), {row[0]: row[1:] for row in REPAIRED})
 def test_the_repaired_conversation_has_exactly_these_messages(msgs: Sequence[Msg], expected: list[str]) -> None:
     assert repair_lines(*msgs) == expected
 
 
-@pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+@each_case("msgs", {row[0]: row[1] for row in REPAIRED})
 def test_a_second_repair_changes_nothing(msgs: Sequence[Msg]) -> None:
     once = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
     ledger = Ledger(once.msgs)
@@ -288,7 +289,7 @@ def test_a_second_repair_changes_nothing(msgs: Sequence[Msg]) -> None:
     assert ledger.syntheses == []
 
 
-@pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+@each_case("msgs", {row[0]: row[1] for row in REPAIRED})
 def test_repair_does_not_change_the_input(msgs: Sequence[Msg]) -> None:
     before = [msg.to_dict() for msg in msgs]
     EchoFormatter().lower(msgs)
@@ -434,8 +435,8 @@ async def test_the_history_of_a_plan_has_the_text_of_a_result_without_a_call(any
     assert again.ledger.losses == []
 
 
-@pytest.mark.parametrize("provider", available_providers())
-@pytest.mark.parametrize("kind", ["chat_formatter", "multi_agent_formatter"])
+@each_case("provider", available_providers())
+@each_case("kind", ["chat_formatter", "multi_agent_formatter"])
 def test_a_conversation_of_only_one_result_gives_a_request_with_a_turn(provider: str, kind: str) -> None:
     formatter = getattr(load_provider(provider), kind)()
     plan = formatter.lower([Msg("tool", [ToolResultBlock("c9", "look_up", "It is 12 degrees.")], "user")])

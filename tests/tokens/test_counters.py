@@ -24,6 +24,7 @@ from agentkit import (
     URLSource,
     load_provider,
 )
+from tests.cases import each_case
 from tests.conftest import call, text_msg
 
 COUNTER = CharacterTokenCounter()
@@ -35,10 +36,7 @@ def weigh(*content: Any) -> int:
     return COUNTER.weigh(Msg("Bob", content, "user"))
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [("", 5), ("abcd", 6), ("a" * 400, 105), ("漢" * 100, 105), ("é" * 300, 5 + 405)],
-)
+@each_case(("text", "tokens"), [("", 5), ("abcd", 6), ("a" * 400, 105), ("漢" * 100, 105), ("é" * 300, 5 + 405)])
 def test_a_text_is_weighed_by_its_characters(text: str, tokens: int) -> None:
     assert COUNTER.weigh(text_msg("Bob", text)) == pytest.approx(tokens, rel=0.35)  # pyright: ignore[reportUnknownMemberType]
 
@@ -75,7 +73,7 @@ def test_equal_prices_make_equal_keys() -> None:
     assert CharacterTokenCounter(5).key == CharacterTokenCounter(5).key != COUNTER.key
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         "anthropic",
@@ -98,9 +96,7 @@ def test_the_measure_is_close_to_the_weights_for_every_provider(name: str) -> No
     assert measured == pytest.approx(weighed, rel=0.15)  # pyright: ignore[reportUnknownMemberType]
 
 
-@pytest.mark.parametrize(
-    "name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope", "vllm"]
-)
+@each_case("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope", "vllm"])
 def test_base64_is_not_counted_as_text_for_any_provider(name: str) -> None:
     png = ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000))
     request = load_provider(name).chat_formatter().lower([Msg("Bob", (TextBlock("look"), png), "user")]).request

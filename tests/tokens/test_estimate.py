@@ -8,6 +8,7 @@ from agentkit import CharacterTokenCounter, Msg
 from agentkit.provider_kit import WireLayout
 from agentkit.tokens.encodings import load_encoding
 from agentkit.tokens.estimate import estimate_text
+from tests.cases import each_case
 from tests.tokens.corpus import CORPUS, OTHERS
 
 LIMITS = {"prose": 0.10, "json": 0.10, "code": 0.10, "chinese": 0.25, "mixed": 0.25}
@@ -24,7 +25,7 @@ def test_the_estimate_of_each_text_is_within_its_limit(kind: str, index: int) ->
     assert abs(ratio(CORPUS[kind][index]) - 1) <= LIMITS[kind]
 
 
-@pytest.mark.parametrize("kind", CORPUS)
+@each_case("kind", [*CORPUS])
 def test_the_estimate_of_all_texts_of_a_kind_is_at_most_three_per_cent_too_low(kind: str) -> None:
     assert ratio("\n".join(CORPUS[kind])) >= 0.97
 
@@ -34,12 +35,12 @@ def test_the_limits_apply_to_the_older_encoding(kind: str) -> None:
     assert abs(ratio("\n".join(CORPUS[kind]), "cl100k_base") - 1) <= LIMITS[kind]
 
 
-@pytest.mark.parametrize("kind", OTHERS)
+@each_case("kind", [*OTHERS])
 def test_the_estimate_of_other_scripts_is_never_far_too_low(kind: str) -> None:
     assert 0.80 <= ratio(OTHERS[kind]) <= 1.60
 
 
-@pytest.mark.parametrize("character", [*"a A0.,\n_é漢あ한яعक😀", "\ufeff", "\U0010ffff"])
+@each_case("character", [*"a A0.,\n_é漢あ한яعक😀", "\ufeff", "\U0010ffff"])
 def test_more_characters_never_count_less(character: str) -> None:
     counts = [estimate_text(character * length) for length in range(200)]
     assert counts == sorted(counts)

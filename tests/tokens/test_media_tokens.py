@@ -14,9 +14,10 @@ from PIL import Image
 from agentkit.messages.sniffing import sniff_image_size
 from agentkit.provider_kit import MediaPart
 from agentkit.tokens.media_tokens import MediaPrices, find_image_rule
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "width", "height", "detail", "tokens"),
     [
         ("gpt-4o", 1024, 1024, "high", 765),
@@ -46,10 +47,8 @@ def test_rules_agree_with_their_documents(model: str, width: int, height: int, d
     assert rule.tokens(width, height, detail) == tokens
 
 
-@pytest.mark.parametrize(
-    "model", ["gpt-4o", "gpt-5.2", "gpt-5.5", "gpt-6", "claude-opus-5", "gemini-2.0", "qwen-vl-max"]
-)
-@pytest.mark.parametrize("size", [(1, 1), (1, 100_000), (100_000, 1), (7, 20_000), (65_535, 65_535)])
+@each_case("model", ["gpt-4o", "gpt-5.2", "gpt-5.5", "gpt-6", "claude-opus-5", "gemini-2.0", "qwen-vl-max"])
+@each_case("size", [(1, 1), (1, 100_000), (100_000, 1), (7, 20_000), (65_535, 65_535)])
 def test_any_size_has_a_price(model: str, size: tuple[int, int]) -> None:
     rule = find_image_rule(model)
     assert rule
@@ -87,9 +86,7 @@ def test_only_the_start_of_an_image_is_needed() -> None:
     assert price(encode_image("JPEG")[:12_000]) == IMAGE_PRICE
 
 
-@pytest.mark.parametrize(
-    "data", ["", "====", "aGkh", "not base64 at all!", "data:image/png;base64,", "data:", "é"]
-)
+@each_case("data", ["", "====", "aGkh", "not base64 at all!", "data:image/png;base64,", "data:", "é"])
 def test_data_of_no_image_have_no_size(data: str) -> None:
     assert sniff_image_size(data) is None
     assert price(data)[0] == 1_500

@@ -37,6 +37,7 @@ from agentkit import (
 )
 from agentkit.tokens.encodings import find_encoding_package
 from agentkit.tokens.model_encodings import Encoding, find_encoding
+from tests.cases import each_case
 from tests.conftest import call, result, text_msg
 from tests.tokens.corpus import CORPUS, OTHERS
 
@@ -232,9 +233,7 @@ def test_a_model_has_the_encoding_of_its_family(model: str, encoding: str) -> No
     )
 
 
-@pytest.mark.parametrize(
-    "model", ["gpt-6-sol", "gpt-audio", "claude-opus-5", "gemini-4-pro", "qwen3.7-plus", "x", ""]
-)
+@each_case("model", ["gpt-6-sol", "gpt-audio", "claude-opus-5", "gemini-4-pro", "qwen3.7-plus", "x", ""])
 def test_an_unknown_encoding_is_an_estimate_with_a_single_reason(model: str) -> None:
     count = TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
     assert count > 1
@@ -280,7 +279,7 @@ def test_a_tool_is_counted_as_a_typescript_type() -> None:
 ODD_TOOLS: list[Any] = ["odd", {"type": "web_search"}, {"name": "x", "parameters": {"anyOf": [{}, True]}}, 3]
 
 
-@pytest.mark.parametrize("tool", ODD_TOOLS)
+@each_case("tool", ODD_TOOLS)
 def test_an_odd_tool_is_counted(tool: Any) -> None:
     assert TiktokenCounter("gpt-4o").measure({"input": [], "tools": [tool]}, OPENAI) > 12
 
@@ -302,8 +301,13 @@ MEDIA = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("make", [TiktokenCounter], ids=["ranks"])
+@each_case("name", NAMES)
+@each_case(
+    "make",
+    {
+        "ranks": TiktokenCounter,
+    },
+)
 def test_every_block_is_counted_for_every_provider_and_base64_is_not_text(
     name: str, make: Callable[[], TiktokenCounter]
 ) -> None:
@@ -324,7 +328,7 @@ def test_every_block_is_counted_for_every_provider_and_base64_is_not_text(
     assert counter.measure(request, load_provider(name)) == counted
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_the_sum_of_the_weights_is_close_to_the_measure_for_every_provider(name: str) -> None:
     counter = TiktokenCounter("gpt-4o")
     msgs = [text_msg(f"U{n % 3}", "The quick brown fox. " * 20, ("user", "assistant")[n % 2]) for n in range(30)]
@@ -333,7 +337,7 @@ def test_the_sum_of_the_weights_is_close_to_the_measure_for_every_provider(name:
     assert 0.85 < sum(map(counter.weight, msgs)) / measured < 1.25
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "tokens"),
     [("gpt-4o", 85 + 4 * 170), ("gpt-5", 70 + 4 * 140), ("gpt-6", 1_229), ("claude-sonnet-4-5", 1_296)],
 )

@@ -19,6 +19,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import MediaPart, RequestParts
 from agentkit.tokens.estimate import TextCounts
+from tests.cases import each_case
 from tests.conftest import call, result, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +39,7 @@ def request(name: str, msgs: list[Msg], **options: Any) -> dict[str, Any]:
     return load_provider(name).chat_formatter().lower(msgs, **options).request
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 async def test_the_estimate_of_new_content_is_added_to_the_last_usage(name: str) -> None:
     counter = UsageAnchoredCounter()
     first, second = request(name, MESSAGES), request(name, [*MESSAGES, *NEW])
@@ -106,7 +107,7 @@ async def test_an_empty_request_can_be_anchored() -> None:
     assert await counter.count(request("openai", MESSAGES), OPENAI) > 0
 
 
-@pytest.mark.parametrize("tokens", [-1, 0, 1.5, None, "9", True])
+@each_case("tokens", [-1, 0, 1.5, None, "9", True])
 async def test_a_usage_that_is_not_a_positive_integer_is_refused(tokens: Any) -> None:
     with pytest.raises(OptionError):
         UsageAnchoredCounter().anchor({}, tokens, OPENAI)
