@@ -41,9 +41,11 @@ def each_case(names: str | Sequence[str], cases: Mapping[str, Any] | Iterable[An
         remaining = [item for name, item in signature.parameters.items() if name not in keys]
         if not rows or len(remaining) != len(signature.parameters) - len(keys):
             raise TypeError(f"each_case: {test.__name__} needs at least one case and the parameters {keys}.")
+        outer = signature.replace(parameters=remaining)
 
         @wraps(test)
-        def run(**arguments: Any) -> None:
+        def run(*values: Any, **named: Any) -> None:
+            arguments = outer.bind(*values, **named).arguments
             errors: list[Exception] = []
             for label, case in rows:
                 try:
@@ -53,7 +55,8 @@ def each_case(names: str | Sequence[str], cases: Mapping[str, Any] | Iterable[An
             _raise(errors)
 
         @wraps(test)
-        async def run_async(**arguments: Any) -> None:
+        async def run_async(*values: Any, **named: Any) -> None:
+            arguments = outer.bind(*values, **named).arguments
             errors: list[Exception] = []
             for label, case in rows:
                 try:
@@ -63,7 +66,7 @@ def each_case(names: str | Sequence[str], cases: Mapping[str, Any] | Iterable[An
             _raise(errors)
 
         chosen: Any = run_async if inspect.iscoroutinefunction(test) else run
-        chosen.__signature__ = signature.replace(parameters=remaining)
+        chosen.__signature__ = outer
         return cast("_Test", chosen)
 
     def _raise(errors: list[Exception]) -> None:

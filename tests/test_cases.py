@@ -4,8 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cases import each_case
+from tests.profiles import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -51,6 +54,13 @@ async def test_the_error_of_an_async_test_names_each_case_that_fails() -> None:
 
     with pytest.raises(ExceptionGroup, match="1 of 2 cases failed: 8"):
         await check()
+
+
+@examples(20)
+@given(st.integers(1, 3))
+@each_case("double", [False, True])
+def test_a_property_has_cases_too(double: bool, number: int) -> None:
+    assert number * (1 + double) in (1, 2, 3, 4, 6)
 
 
 def _with_number(number: int) -> None:

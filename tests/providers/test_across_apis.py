@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -26,10 +27,12 @@ from tests.logs.native_logs import LOGS, TEXTS
 from tests.providers import PNG, PROVIDERS, assistant, call, chat, multi_agent, problems, result, system, user
 
 
+@cache
 def _load_log(source: str) -> tuple[list[Msg], RequestOptions]:
     return load_native(source, LOGS[source]), load_request_options(source, LOGS[source])
 
 
+@cache
 def _plan(source: str, target: str, multi: bool) -> tuple[list[Msg], Plan]:
     msgs, asked = _load_log(source)
     formatter = (multi_agent if multi else chat)(target)
@@ -78,7 +81,8 @@ def test_each_log_loads_as_the_same_conversation(source: str) -> None:
 @each_case("source", [*LOGS])
 def test_loading_does_not_change_the_log(source: str) -> None:
     before = copy.deepcopy(LOGS[source])
-    _load_log(source)
+    load_native(source, LOGS[source])
+    load_request_options(source, LOGS[source])
     assert before == LOGS[source]
 
 
@@ -110,7 +114,7 @@ def test_the_request_is_valid_and_the_ledger_lists_each_loss(source: str, target
 @each_case("target", PROVIDERS)
 @pytest.mark.parametrize("source", PROVIDERS)
 def test_thinking_is_dropped_for_other_issuers(source: str, target: str) -> None:
-    msgs, plan = _plan(source, target, multi=False)
+    msgs, plan = _plan(source, target, False)
     thinking = [
         f"msgs[{index}].content[{n}]"
         for index, m in enumerate(msgs)

@@ -200,18 +200,18 @@ def test_the_result_of_an_interrupted_call_gets_no_marker(target: Target, output
     assert not any("interrupted" in text for text in marked)
 
 
-@pytest.mark.parametrize("target", TARGETS)
 @examples(60)
 @given(_started, _steps, _policies)
+@each_case("target", TARGETS)
 def test_a_request_reads_the_cache_entries_of_the_previous_request(
     target: Target, start: list[Msg], steps: list[list[Msg]], policy: HistoryPolicy
 ) -> None:
     _replay(target, policy, [start, *steps])
 
 
-@pytest.mark.parametrize("target", TARGETS)
 @examples(30)
 @given(st.lists(valid_histories(3), min_size=2, max_size=4), _policies)
+@each_case("target", TARGETS)
 def test_a_request_reads_the_cache_entries_of_the_previous_request_from_the_first_message_on(
     target: Target, steps: list[list[Msg]], policy: HistoryPolicy
 ) -> None:
@@ -276,9 +276,9 @@ def test_a_request_after_a_cut_reads_the_prompt_from_the_cache(target: Target) -
         assert cache.send(cut) == 2, "the tool and the system prompt"
 
 
-@pytest.mark.parametrize("target", TARGETS)
 @examples(60)
 @given(valid_histories(6), _policies)
+@each_case("target", TARGETS)
 def test_markers_are_only_on_stable_blocks_and_change_nothing_else(
     target: Target, msgs: list[Msg], policy: HistoryPolicy
 ) -> None:

@@ -52,13 +52,18 @@ def _texts(path: tuple[str, ...], text: str) -> Iterator[tuple[tuple[str, ...], 
         yield path, text.partition(";base64,")[2] or text
 
 
-def _contains(leaf: str, value: object) -> bool:
-    """Returns True if JSON values contain a text, also as a part of another text."""
+def _list_texts(value: object) -> list[str]:
+    """Returns each text of a JSON value, without the keys of objects."""
     if isinstance(value, dict):
-        return any(_contains(leaf, item) for item in cast("dict[str, Any]", value).values())
+        return [text for item in cast("dict[str, Any]", value).values() for text in _list_texts(item)]
     if isinstance(value, list):
-        return any(_contains(leaf, item) for item in cast("list[Any]", value))
-    return isinstance(value, str) and any(way in value for way in _encodings(leaf))
+        return [text for item in cast("list[Any]", value) for text in _list_texts(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def _contains(leaf: str, texts: list[str]) -> bool:
+    """Returns True if a text is one of several, or a part of one."""
+    return any(way in text for way in _encodings(leaf) for text in texts)
 
 
 @cache
@@ -72,14 +77,21 @@ def _encodings(leaf: str) -> tuple[str, ...]:
     return (leaf, encoded, decoded) if decoded.isprintable() and decoded else (leaf, encoded)
 
 
-def _find_places(leaf: str, msgs: list[Msg]) -> list[str]:
-    """Returns the places of the blocks and result items that contain a text or have it as the speaker name."""
-    return [
-        place
+@cache
+def _load_log(source: str) -> tuple[list[Msg], list[tuple[str, str, list[str]]]]:
+    """Returns the messages of a log, and the place, speaker name and texts of each block and result item."""
+    msgs = load_native(source, RICH_LOGS[source])
+    blocks = [
+        (place, msg.name, _list_texts(values))
         for index, msg in enumerate(msgs)
         for place, values in _list_values(f"msgs[{index}]", msg)
-        if _contains(leaf, values) or msg.name == leaf
     ]
+    return msgs, blocks
+
+
+def _find_places(leaf: str, source: str) -> list[str]:
+    """Returns the places of the blocks and result items that contain a text or have it as the speaker name."""
+    return [place for place, name, texts in _load_log(source)[1] if _contains(leaf, texts) or name == leaf]
 
 
 def _list_values(place: str, msg: Msg) -> Iterator[tuple[str, Any]]:
@@ -111,14 +123,13 @@ def _to_snake_case(key: str) -> str:
     return re.sub("([A-Z])", lambda match: f"_{match[0].lower()}", key)
 
 
-def _convert_log(source: str, target: str, *, multi: bool) -> tuple[list[Msg], Plan]:
-    msgs = load_native(source, RICH_LOGS[source])
-    return msgs, asyncio.run((multi_agent if multi else chat)(target).plan(msgs))
+def _convert_log(source: str, target: str, *, multi: bool) -> Plan:
+    return asyncio.run((multi_agent if multi else chat)(target).plan(_load_log(source)[0]))
 
 
-@pytest.mark.parametrize("source", PROVIDERS)
+@each_case("source", PROVIDERS)
 def test_every_text_of_a_log_is_loaded(source: str) -> None:
-    stored = [msg.to_dict() for msg in load_native(source, RICH_LOGS[source])]
+    stored = _list_texts([msg.to_dict() for msg in load_native(source, RICH_LOGS[source])])
     assert [leaf for _, leaf in _leaves(RICH_LOGS[source]) if not _contains(leaf, stored)] == []
 
 
@@ -128,13 +139,14 @@ def test_every_text_of_a_log_is_loaded(source: str) -> None:
 def test_every_text_of_a_log_is_in_the_request_or_named_by_the_ledger(
     source: str, target: str, multi: bool
 ) -> None:
-    msgs, plan = _convert_log(source, target, multi=multi)
+    plan = _convert_log(source, target, multi=multi)
     entries = {entry.place: entry for entry in plan.ledger.entries}
-    sent = [plan.request, *plan.call_ids.values(), *plan.tool_names.values()]  # the plan maps rewritten names
+    # The plan maps rewritten names.
+    sent = _list_texts([plan.request, *plan.call_ids.values(), *plan.tool_names.values()])
     silent = [
         (path, leaf)
         for path, leaf in _leaves(RICH_LOGS[source])
         if not _contains(leaf, sent)
-        and not any(_records_loss(entries[place], path, leaf) for place in _find_places(leaf, msgs))
+        and not any(_records_loss(entries[place], path, leaf) for place in _find_places(leaf, source))
     ]
     assert silent == []

@@ -54,9 +54,9 @@ def _write_log(provider: str, request: Json, model: str | None = None) -> Json:
 # -- round trips -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("provider", FAMILY)
 @examples(120)
 @given(msgs=histories())
+@each_case("provider", FAMILY)
 def test_a_written_request_is_loaded_and_written_equally(provider: str, msgs: list[Msg]) -> None:
     # All names are legal. An illegal name is replaced by a name with a hash, which would be replaced again.
     msgs = [Msg(msg.role, msg.content, msg.role) for msg in msgs]
