@@ -79,7 +79,11 @@ COUNTERS: list[TokenCounterBase] = [
 @pytest.mark.parametrize("counter", COUNTERS, ids=["local", "fewer", "more", "four times"])
 @pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "many agents"])
 @pytest.mark.parametrize("limit", [1, 300])
-@pytest.mark.parametrize("step", [5, pytest.param(2, marks=pytest.mark.slow)], ids=["some", "half"])
+@pytest.mark.parametrize(
+    ("step", "anyio_backend"),
+    [(5, "asyncio"), (5, "trio"), pytest.param(2, "asyncio", marks=pytest.mark.slow)],
+    ids=["some-asyncio", "some-trio", "half-asyncio"],
+)
 async def test_the_same_call_succeeds_with_the_size_in_the_error(
     counter: TokenCounterBase, history: MultiAgentHistory | None, limit: int, step: int
 ) -> None:
