@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -56,7 +55,7 @@ SYSTEM, BOB, FRIDAY = (
     text_msg("Bob", "hi"),
     text_msg("Friday", "yes?", "assistant"),
 )
-EVERY_PROVIDER = pytest.mark.parametrize("name", available_providers())
+EVERY_PROVIDER = each_case("name", available_providers())
 
 # -- the options -----------------------------------------------------------------------------------------
 
@@ -75,7 +74,7 @@ def test_a_formatter_has_its_options_as_attributes() -> None:
     assert (EchoFormatter().model, EchoFormatter().budget, EchoFormatter().on_loss) == (None, None, "describe")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "place"),
     [
         ({"on_loss": "ignore"}, "on_loss"),
@@ -158,9 +157,7 @@ CONVERSATIONS: list[tuple[str, Sequence[Msg]]] = [
     ("thinking", [BOB, Msg("Friday", (ThinkingBlock("hm"), TextBlock("yes")), "assistant")]),
     *[(path.stem, load_messages(path.read_bytes())) for path in sorted(EXAMPLES.glob("*.json"))],
 ]
-EVERY_CONVERSATION = pytest.mark.parametrize(
-    "msgs", [row[1] for row in CONVERSATIONS], ids=[row[0] for row in CONVERSATIONS]
-)
+EVERY_CONVERSATION = each_case("msgs", {row[0]: row[1] for row in CONVERSATIONS})
 
 
 def _names_file(msgs: Sequence[Msg]) -> bool:
@@ -171,7 +168,7 @@ def _names_file(msgs: Sequence[Msg]) -> bool:
 NO_IO = [row for row in CONVERSATIONS if not _names_file(row[1])]
 
 
-@pytest.mark.parametrize("msgs", [row[1] for row in NO_IO], ids=[row[0] for row in NO_IO])
+@each_case("msgs", {row[0]: row[1] for row in NO_IO})
 @EVERY_PROVIDER
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_lower_returns_the_same_request_as_format_without_io(
@@ -189,7 +186,7 @@ async def test_lower_returns_the_same_request_as_format_without_io(
 @EVERY_PROVIDER
 def test_the_same_input_gives_the_same_bytes_and_is_unchanged(name: str, msgs: Sequence[Msg]) -> None:
     before = [msg.to_dict() for msg in msgs]
-    cold = [Msg.from_dict(stored) for stored in copy.deepcopy(before)]
+    cold = [Msg.from_dict(msg.to_dict()) for msg in msgs]
     for kind in (load_provider(name).chat_formatter, load_provider(name).multi_agent_formatter):
         warm = [json.dumps(kind().lower(msgs).request, allow_nan=False) for _ in range(2)]
         assert warm[0] == warm[1] == json.dumps(kind().lower(cold).request)
@@ -344,7 +341,7 @@ def test_a_schema_that_the_target_cannot_enforce_is_stated_in_the_prompt(output:
 
 
 @EVERY_PROVIDER
-@pytest.mark.parametrize(
+@each_case(
     "options",
     [
         {"tools": ["search"]},
@@ -354,7 +351,6 @@ def test_a_schema_that_the_target_cannot_enforce_is_stated_in_the_prompt(output:
         {"response_format": 5},
         {"model": 5},
     ],
-    ids=str,
 )
 def test_every_provider_raises_the_same_errors_for_invalid_input(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
