@@ -116,6 +116,7 @@ class ToolCapabilities:
 
     Attributes:
         role: True if the API has roles for tool calls and results. If False, calls and results are sent as texts.
+        declarations: True if requests can declare tools. If False, the request declares none, which is a loss.
         choices: Modes of `ToolChoice` that the API accepts. If "tool" is missing, the request declares only the
             tool that the model must call, and uses the mode "required". If "required" is missing too, an
             instruction at the end of the request asks for the call.
@@ -134,6 +135,7 @@ class ToolCapabilities:
     """
 
     role: bool = True
+    declarations: bool = True
     choices: frozenset[str] = frozenset({"auto", "none", "required", "tool"})
     allowed: frozenset[str] = frozenset()
     strict: StrictRules | None = None
@@ -210,12 +212,14 @@ class ThinkingCapabilities:
             unknown.
         required_proof: Fields of `OpaqueState` that prove the origin of thinking. In the mode "signed", thinking
             must have at least one of these fields. Empty if no proof is required.
+        only_last_turn: True if requests contain only the thinking after the last message of a user.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
             the request that produced the thinking.
     """
 
     mode: Literal["never", "signed", "text"] = "never"
     required_proof: frozenset[str] = frozenset()
+    only_last_turn: bool = False
     binds_prefix: bool = False
 
     __repr__ = bounded_repr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.capabilities import Capabilities
@@ -12,13 +12,13 @@ from agentkit.capabilities.name_rules import NameRule
 from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr
 
-__all__ = ["ModelRules"]
+__all__ = ["MISTRAL_CALL_IDS", "ModelRules"]
 
-_CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)}
-"""Rules for call ids, by name.
+MISTRAL_CALL_IDS: Final = NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)
+"""Rule of Mistral's templates for call ids: nine letters or digits (mistral-common; Hugging Face templates)."""
 
-Mistral's templates require call ids of exactly nine letters or digits (mistral-common; Hugging Face templates).
-"""
+_CALL_IDS: Final = {"any": None, "mistral": MISTRAL_CALL_IDS}
+"""Rules for call ids, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ from agentkit.tools.choices import ToolChoiceLike, as_tool_choice
 from agentkit.tools.json_schema import OutputLike, as_output_schema
 from agentkit.tools.tool import ToolLike, as_tools
 
-__all__ = ["FormatterBase", "FormatterOptions", "RequestOptions"]
+__all__ = ["FormatterBase", "FormatterOptions", "RequestOptions", "check_messages"]
 
 
 class RequestOptions(TypedDict, total=False):
@@ -179,7 +179,7 @@ class FormatterBase(ABC):
 
         The method takes the options of `format`, and raises the same errors.
         """
-        checked = _check_messages(msgs)
+        checked = check_messages(msgs)
         lowering = self._create_lowering(options, model)
         ledger = Ledger(checked)
         conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
@@ -206,7 +206,7 @@ class FormatterBase(ABC):
             InputError: If the messages or options are invalid.
             LossError: If content would be lost and `on_loss` is `raise`.
         """
-        checked = _check_messages(msgs)
+        checked = check_messages(msgs)
         lowering = self._create_lowering(options, model)
         ledger = Ledger(checked)
         conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
@@ -253,7 +253,13 @@ def _find_capabilities(formatter: type[FormatterBase], model: str | None) -> Cap
     return apply_facts(formatter.base, model, formatter.facts)
 
 
-def _check_messages(msgs: Sequence[Msg]) -> list[Msg]:
+def check_messages(msgs: Sequence[Msg]) -> list[Msg]:
+    """Returns the messages of a conversation as a list.
+
+    Raises:
+        MessageError: An item is not a `Msg`.
+        EmptyConversationError: There are no messages.
+    """
     if isinstance(msgs, str | bytes) or not isinstance(msgs, Iterable):
         raise MessageError("msgs", f"expected a list of Msg, got {type(msgs).__name__}", "Pass a list of Msg.")
     checked = list(msgs)

@@ -30,6 +30,7 @@ from agentkit.legalize.alternating_turns import apply_turn_rules
 from agentkit.legalize.blocks import list_features
 from agentkit.legalize.call_ids import make_call_ids_distinct
 from agentkit.legalize.conversation import LegalConversation, StageContext
+from agentkit.legalize.earlier_thinking import omit_earlier_thinking
 from agentkit.legalize.messages import legalize_content
 from agentkit.legalize.opaque_pairs import omit_half_pairs
 from agentkit.legalize.prompt_instructions import (
@@ -213,6 +214,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(add_tool_choice_text, lambda _: _TOOL_CHOICE),
     Stage(begin_with_output_instruction, lambda target: _states_output(target, system_role=False)),
     Stage(omit_orphaned_parts, lambda target: Feature.THINKING if target.opaque.needs_thinking else 0),
+    Stage(omit_earlier_thinking, lambda target: Feature.THINKING if target.thinking.only_last_turn else 0),
     Stage(omit_half_pairs, lambda target: Feature.OPAQUE if target.opaque.pair_key else 0),
     Stage(
         rewrite_exchanges,

@@ -24,7 +24,16 @@ from agentkit.jinja_environments.sandbox import SPAN_END, SPAN_START
 if TYPE_CHECKING:
     from jinja2 import Template, nodes
 
-__all__ = ["ChatVariables", "Rendering", "compile_chat", "render_chat"]
+__all__ = [
+    "ChatTemplateCode",
+    "ChatVariables",
+    "Rendering",
+    "choose_marks",
+    "compile_chat",
+    "list_literals",
+    "parse_chat",
+    "render_chat",
+]
 
 _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
@@ -118,23 +127,39 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
         MissingExtraError: The package jinja2 is not installed.
     """
     environment = model_environment()
-    from jinja2 import TemplateSyntaxError
-
+    tree = parse_chat(source, name)
     try:
-        tree = environment.parse(source)
         template = environment.from_string(source)
-    except TemplateSyntaxError as error:
-        raise TemplateError(name, error.message or str(error), error.lineno) from error
     except RecursionError as error:
         raise TemplateError(name, "the template is nested too deeply") from error
     has_spans = _has_spans(tree)
     return ChatTemplateCode(template, has_spans, has_spans and any(map(_has_spans, _find_captures(tree))))
 
 
+def parse_chat(source: str, name: str = "chat template") -> nodes.Template:
+    """Returns the syntax tree of a chat template.
+
+    Raises:
+        TemplateError: The template is invalid.
+        MissingExtraError: The package jinja2 is not installed.
+    """
+    environment = model_environment()
+    from jinja2 import TemplateSyntaxError
+
+    try:
+        return environment.parse(source)
+    except TemplateSyntaxError as error:
+        raise TemplateError(name, error.message or str(error), error.lineno) from error
+    except RecursionError as error:
+        raise TemplateError(name, "the template is nested too deeply") from error
+
+
 def _find_captures(tree: nodes.Template) -> Iterator[nodes.Node]:
     from jinja2 import nodes
 
-    return cast("Iterator[nodes.Node]", tree.find_all((nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock)))
+    return cast(
+        "Iterator[nodes.Node]", tree.find_all((nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock))
+    )
 
 
 def _has_spans(node: nodes.Node) -> bool:
@@ -146,7 +171,7 @@ def _has_spans(node: nodes.Node) -> bool:
 def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Rendering:
     if not code.has_spans:
         return Rendering(_render_text(code.template, values, name))
-    start, end = _choose_marks(values)
+    start, end = choose_marks(values)
     marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
     rendering = _remove_marks(marked, start, end)
     if code.captures_spans:
@@ -175,8 +200,8 @@ def _refuse(name: str, error: Exception) -> NoReturn:
 # -- spans -------------------------------------------------------------------------------------------------------
 
 
-def _choose_marks(values: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns two private characters that no variable contains."""
+def choose_marks(values: Any) -> tuple[str, str]:
+    """Returns two private characters that none of the values contains."""
     texts = [*_list_texts(values)]
     code = _FIRST_MARK
     while any(chr(code) in text or chr(code + 1) in text for text in texts):
@@ -229,7 +254,9 @@ def _mark_final(messages: list[dict[str, Any]], key: str, source: str, name: str
     final = messages[-1].get(key)
     keys = [other for other in _REASONING if messages[-1].get(other) == final] if key in _REASONING else [key]
     if final is None or not any(other in source for other in keys):
-        raise TemplateError(name, f"the last message has no {key!r} to continue, or the template does not write it")
+        raise TemplateError(
+            name, f"the last message has no {key!r} to continue, or the template does not write it"
+        )
     if isinstance(final, str):
         messages[-1].update(dict.fromkeys(keys, final + _CONTINUATION))
         return final
@@ -253,3 +280,16 @@ def _cut_continuation(rendering: Rendering, final: str, name: str) -> Rendering:
         kept = kept.rstrip()
     spans = tuple((start, min(stop, len(kept))) for start, stop in rendering.spans if start < len(kept))
     return Rendering(kept, spans)
+
+
+def list_literals(source: str) -> list[str]:
+    """Returns the texts that a chat template contains: its text outside statements, and its string constants.
+
+    Raises:
+        TemplateError: The template is invalid.
+    """
+    from jinja2 import nodes
+
+    tree = parse_chat(source)
+    literals = [node.data for node in tree.find_all(nodes.TemplateData)]
+    return literals + [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 if TYPE_CHECKING:
     from jinja2.utils import Namespace
 
-__all__ = ["TemplateDict", "check_printable", "dump_json", "format_local_time", "get_namespace_class", "raise_error"]
+__all__ = [
+    "TemplateDict",
+    "check_printable",
+    "dump_json",
+    "format_local_time",
+    "get_namespace_class",
+    "raise_error",
+]
 
 
 def raise_error(message: str) -> NoReturn:

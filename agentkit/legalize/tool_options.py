@@ -30,8 +30,13 @@ _UNREAD = frozenset({"$ref", "enum", "const"})
 def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Synthesis]) -> tuple[Tool, ...]:
     """Returns the tools with schemas that the target accepts.
 
-    A note is added to `notes` for each tool that loses strict mode or keywords of its schema.
+    A note is added to `notes` for each tool that loses strict mode or keywords of its schema. If the target cannot
+    declare tools, the result is empty and the note names the tools.
     """
+    if tools and not capabilities.tools.declarations:
+        names = ", ".join(repr(tool.name) for tool in tools)
+        notes.append(Synthesis("tools", f"{capabilities.name} cannot declare tools, so {names} cannot be called"))
+        return ()
     fitted = tuple(_fit_tool(tool, capabilities, notes) for tool in tools)
     rules = capabilities.tools.strict
     if rules is None or not rules.is_request_wide or len({tool.strict is True for tool in fitted}) < 2:

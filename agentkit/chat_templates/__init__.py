@@ -1,0 +1,41 @@
+r"""Chat templates: a conversation as the text that a model was trained on, and the text of a reply as a message.
+
+Input: messages, tools, and the template of a model. Output: the text of the prompt, with the places of the texts
+that the model wrote.
+
+Read `chat_template` first, then `template_messages` and `agentkit.jinja_environments.chat_rendering`.
+
+Example:
+    >>> from agentkit import Msg
+    >>> from agentkit.chat_templates import ChatTemplate
+    >>> msgs = [Msg("system", "Be brief.", "system"), Msg("Bob", "Hello.", "user")]
+    >>> ChatTemplate.builtin("zephyr").render(msgs).text
+    '<|system|>\nBe brief.</s>\n<|user|>\nHello.</s>\n<|assistant|>\n'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit.lazy_names import import_on_first_use
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.chat_template import ChatTemplate as ChatTemplate
+    from agentkit.chat_templates.message_rules import validate_messages as validate_messages
+    from agentkit.chat_templates.rendered_chat import RenderedChat as RenderedChat
+    from agentkit.chat_templates.rendered_chat import RenderedMedia as RenderedMedia
+    from agentkit.chat_templates.template_formatter import ChatTemplateFormatter as ChatTemplateFormatter
+    from agentkit.chat_templates.template_messages import OmittedBlock as OmittedBlock
+    from agentkit.chat_templates.template_report import TemplateReport as TemplateReport
+else:
+    __all__, __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "agentkit.chat_templates.chat_template": "ChatTemplate",
+            "agentkit.chat_templates.message_rules": "validate_messages",
+            "agentkit.chat_templates.rendered_chat": "RenderedChat RenderedMedia",
+            "agentkit.chat_templates.template_formatter": "ChatTemplateFormatter",
+            "agentkit.chat_templates.template_messages": "OmittedBlock",
+            "agentkit.chat_templates.template_report": "TemplateReport",
+        },
+    )

@@ -1,0 +1,60 @@
+r"""Built-in chat templates, as files in the folder `builtin`.
+
+`inst`, `im_start` (also named `chatml`), `llama_2`, `llama_3`, `phi_4` and `zephyr` write the texts of
+`LangChain.Utils.ChatTemplates` (Elixir, 0.9). `mistral`, `torchtune_llama_2` and `torchtune_chatml` write those of
+torchtune. Some of these texts differ from the layouts that the makers of the models publish:
+
+- `llama_3`: Meta's layout has no line break after `<|begin_of_text|>` and after `<|eot_id|>`.
+- `phi_4`: the template opens an assistant turn after each message of a user, even if `add_generation_prompt` is
+  False.
+- `inst`, `llama_2`, `mistral` and `phi_4` ignore `add_generation_prompt`.
+- No template writes tool calls. `inst`, `llama_2`, `phi_4` and `zephyr` write no tool results either.
+- `torchtune_llama_2` writes the system text before each message of a user. Meta's layout, and `llama_2`, write it
+  only before the first one.
+- `torchtune_chatml` writes no line break after the last message, if this is an empty message of an assistant.
+
+For the layout of a model, use the template in the files of the model (`ChatTemplate.from_folder`).
+
+>>> from agentkit import Msg
+>>> from agentkit.chat_templates import ChatTemplate
+>>> ChatTemplate.builtin("inst").render([Msg("Bob", "Hello.", "user"), Msg("Friday", "Hi.", "assistant")]).text
+'<s>[INST] Hello. [/INST]Hi.</s> '
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from agentkit.argument_checks import check_choice
+from agentkit.chat_templates.chat_template import ChatTemplate
+
+__all__ = ["BUILTIN_NAMES", "load_builtin"]
+
+_LANGCHAIN: Final[dict[str, Any]] = {"validates": True, "text_separator": "\n\n"}
+_TORCHTUNE: Final[dict[str, Any]] = {"text_separator": ""}
+_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    **dict.fromkeys(("inst", "im_start", "llama_2", "llama_3", "phi_4", "zephyr"), _LANGCHAIN),
+    **dict.fromkeys(("mistral", "torchtune_llama_2", "torchtune_chatml"), _TORCHTUNE),
+}
+"""Options of each built-in template. LangChain joins the texts of a message with a blank line."""
+
+BUILTIN_NAMES: Final = ("chatml", *_OPTIONS)
+"""Names of the built-in templates. `chatml` is another name of `im_start`."""
+
+
+def load_builtin(name: str) -> ChatTemplate:
+    """Returns a built-in template.
+
+    Raises:
+        OptionError: There is no built-in template with this name.
+    """
+    check_choice("name", name, BUILTIN_NAMES)
+    return _read("im_start" if name == "chatml" else name)
+
+
+@cache
+def _read(name: str) -> ChatTemplate:
+    text = files("agentkit.chat_templates").joinpath("builtin", f"{name}.jinja").read_text(encoding="utf-8")
+    return ChatTemplate(text, name=name, **_OPTIONS[name])

@@ -1,0 +1,426 @@
+"""`ChatTemplate`: writes a conversation as the text that a model was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
+
+from agentkit.argument_checks import check_choice, check_names, check_option
+from agentkit.chat_templates.control_tokens import OnSpecialTokens, TextGuard, find_control_tokens
+from agentkit.chat_templates.message_rules import check_roles
+from agentkit.chat_templates.rendered_chat import RenderedChat, RenderedMedia
+from agentkit.chat_templates.template_messages import (
+    OmittedBlock,
+    WrittenMessages,
+    adapt_message,
+    keep_text,
+    write_messages,
+    write_tools,
+)
+from agentkit.errors import OptionError, TemplateError
+from agentkit.formatting.formatter import check_messages
+from agentkit.jinja_environments.chat_rendering import (
+    ChatVariables,
+    Rendering,
+    choose_marks,
+    parse_chat,
+    render_chat,
+)
+from agentkit.json_values import make_json_safe
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg
+from agentkit.reprs import bounded_repr
+from agentkit.tools.tool import ToolLike, as_tools
+
+if TYPE_CHECKING:
+    from agentkit.capabilities.capabilities import Capabilities
+    from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
+    from agentkit.chat_templates.template_report import TemplateProbe, TemplateReport
+    from agentkit.formatting.formatter import FormatterOptions
+
+__all__ = ["ChatTemplate", "TemplateFunction"]
+
+TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str, Any]], str]
+"""Function that takes messages as dicts and the other variables, and returns the text of the conversation."""
+
+_RESERVED: Final = frozenset({"messages", "strftime_now", "chat_template"})
+_MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT | Feature.RESULT_MEDIA
+
+
+@dataclass(frozen=True, eq=False)
+class ChatTemplate:
+    r"""Template that writes a conversation as the text that a model was trained on.
+
+    Templates are written in Jinja, as in `tokenizer_config.json` of Hugging Face. They run in a sandbox. The text
+    equals that of `apply_chat_template` in transformers 5 byte for byte.
+
+    Attributes:
+        jinja: Text of the template. None if there are only named templates.
+        special_tokens: Texts of special tokens by name, such as `bos_token`. Templates read them as variables.
+        additional_templates: Templates for other purposes by name, such as `tool_use` or `rag`.
+        name: Name of the template in errors.
+        control_tokens: Tokens that the tokenizer reads as control tokens. If empty, the literals of the template
+            are searched for them.
+        response_template: Declaration of the form of replies (see `ResponseTemplate`). None if there is none.
+        text_separator: Text between two text blocks of a message.
+        validates: True if `render` checks the order of roles by default.
+        function: Function that writes the text in place of Jinja.
+        tags: Texts before and after the messages of each role, for a template from `from_tags`.
+
+    Example:
+        >>> from agentkit import Msg
+        >>> from agentkit.chat_templates import ChatTemplate
+        >>> template = ChatTemplate.builtin("im_start")
+        >>> template.render([Msg("Bob", "Hello.", "user")]).text
+        '<|im_start|>user\nHello.<|im_end|>\n<|im_start|>assistant\n'
+    """
+
+    jinja: str | None
+    _: KW_ONLY
+    special_tokens: Mapping[str, str] = field(default_factory=dict[str, str])
+    additional_templates: Mapping[str, str] = field(default_factory=dict[str, str])
+    name: str = "chat template"
+    control_tokens: frozenset[str] = frozenset()
+    response_template: Mapping[str, Any] | None = None
+    text_separator: str = "\n"
+    validates: bool = False
+    function: TemplateFunction | None = None
+    tags: Mapping[str, tuple[str, str]] | None = None
+
+    __repr__ = bounded_repr
+
+    def __post_init__(self) -> None:
+        check_option("jinja", self.jinja, str | None, "Pass the text of a template.")
+        for text in filter(None, (self.jinja, *self.additional_templates.values())):
+            parse_chat(text, self.name)
+
+    # -- sources -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def builtin(cls, name: str) -> ChatTemplate:
+        """Returns a built-in template: `inst`, `im_start`, `llama_2`, `llama_3`, `phi_4`, `zephyr` or `mistral`.
+
+        See `agentkit.chat_templates.builtin_templates` for all names, and for the differences from the layouts of
+        the makers of the models. For a model with its own template, use `from_folder` or `from_gguf`.
+
+        Raises:
+            OptionError: There is no built-in template with this name.
+        """
+        from agentkit.chat_templates.builtin_templates import load_builtin
+
+        return load_builtin(name)
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> ChatTemplate:
+        """Reads the template of a model from a folder with the files of its tokenizer.
+
+        The files are `chat_template.jinja`, `additional_chat_templates/NAME.jinja`, `tokenizer_config.json`,
+        `chat_template.json` and `tokenizer.json`. At least one of them must contain a template.
+
+        Raises:
+            OptionError: The folder does not exist, has no template, or a file is not valid JSON.
+        """
+        from agentkit.chat_templates.template_files import read_folder
+
+        return read_folder(Path(folder))
+
+    @classmethod
+    def from_gguf(cls, path: str | Path) -> ChatTemplate:
+        """Reads the template from a GGUF file of llama.cpp.
+
+        Raises:
+            MissingExtraError: The package gguf is not installed.
+            OptionError: The file does not exist, is not a GGUF file, or has no template.
+        """
+        from agentkit.chat_templates.template_files import read_gguf
+
+        return read_gguf(Path(path))
+
+    @classmethod
+    def from_tags(cls, tags: Mapping[str, tuple[str, str]], *, name: str = "tags") -> ChatTemplate:
+        r"""Returns a template that writes a text before and after the messages of each role, as in torchtune.
+
+        Messages of other roles have no tags. The tags of an assistant message are part of its span.
+
+        Args:
+            tags: Texts before and after a message, by role: `{"user": ("U: ", "\n")}`. The roles are `system`,
+                `user`, `assistant` and `tool`.
+            name: Name of the template in errors.
+
+        Raises:
+            OptionError: A role is unknown, or its value is not a pair of texts.
+        """
+        from agentkit.chat_templates.tag_templates import write_tag_template
+
+        return cls(write_tag_template(tags), name=name, text_separator="", tags=dict(tags))
+
+    @classmethod
+    def from_function(cls, function: TemplateFunction, *, name: str = "function") -> ChatTemplate:
+        """Returns a template whose text a function writes. The messages are not checked.
+
+        Args:
+            function: Function that takes the messages as dicts, and a dict of all other variables, and returns the
+                text.
+            name: Name of the template in errors.
+        """
+        check_option("function", function, Callable)
+        return cls(None, name=name, function=function)
+
+    # -- rendering ---------------------------------------------------------------------------------------------
+
+    def render(
+        self,
+        msgs: Sequence[Msg],
+        *,
+        tools: Sequence[ToolLike] = (),
+        documents: Sequence[Mapping[str, Any]] = (),
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool | str = False,
+        now: datetime | None = None,
+        on_special_tokens: OnSpecialTokens = "keep",
+        validate: bool | None = None,
+        chat_template: str | None = None,
+        **variables: Any,
+    ) -> RenderedChat:
+        """Returns the text of a conversation.
+
+        Args:
+            msgs: The conversation. Names of speakers are passed to the template as `name`, which most templates do
+                not write. Use `formatter(history=MultiAgentHistory(…))` for many speakers.
+            tools: Tools that the model may call.
+            documents: Documents that the model may cite, as dicts with `title` and `text`.
+            add_generation_prompt: True to end the text with the start of an assistant turn. None means True if the
+                last message is from a user or is a tool result, and False otherwise.
+            continue_final_message: True to end the text after the text of the last message, which the model then
+                continues. The name of a key, such as `reasoning_content`, continues the value of this key.
+            now: Time that the template reads. None means the current local time.
+            on_special_tokens: Treatment of control tokens in texts of users, in tool results, and in names and
+                declarations of tools. `keep` keeps them, as in transformers. `raise` raises an error with the
+                place. `space` adds a space after their first character, so that no tokenizer reads them.
+            validate: True to check the order of roles. None means True for the built-in templates that check it.
+            chat_template: Name of the template, if there are several. None means `tool_use` if there are tools and
+                such a template, and `default` otherwise.
+            **variables: Further variables of the template, such as `enable_thinking=False`.
+
+        Raises:
+            EmptyConversationError: There are no messages.
+            MessageError: A message is invalid, the order of roles is wrong, or a text has a control token.
+            OptionError: An option is invalid, or there is no template with the name.
+            TemplateError: The template refuses the messages, or exceeds a limit.
+            MissingExtraError: The package jinja2 is not installed.
+        """
+        checked = check_messages(msgs)
+        check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
+        check_names("render()", variables.keys() & _RESERVED, ())
+        if self.validates if validate is None else validate:
+            check_roles(checked)
+        source, declared = self.choose(chat_template, bool(tools)), write_tools(as_tools(tools))
+        guard = self._guard(source, on_special_tokens)
+        written = write_messages(
+            checked, self.text_separator, guard.protect if guard else keep_text, self._media_kinds(checked)
+        )
+        if add_generation_prompt is None:
+            add_generation_prompt = not continue_final_message and _needs_reply(written)
+        if add_generation_prompt and continue_final_message:
+            reason = "expected only one of add_generation_prompt and continue_final_message"
+            raise OptionError("continue_final_message", reason, "Pass add_generation_prompt=False.")
+        chat = ChatVariables(
+            self._adapt(written.messages),
+            guard.protect_json(declared, "tools") if guard and declared else declared,
+            cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None,
+            add_generation_prompt,
+            {
+                **self.special_tokens,
+                **make_json_safe(variables),
+                **({"strftime_now": now.strftime} if now else {}),
+            },
+        )
+        continued = continue_final_message if isinstance(continue_final_message, str) else "content"
+        return _Rendering(self, source, chat, written, continued if continue_final_message else None).finish()
+
+    def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
+        """Returns the messages with the tags of their roles as further text blocks, as templates of torchtune do.
+
+        Raises:
+            OptionError: The template is not from `from_tags`, or has no tags.
+        """
+        from agentkit.chat_templates.tag_templates import wrap_messages
+
+        if self.tags is None:
+            reason = "only a template from ChatTemplate.from_tags has tags"
+            raise OptionError("template", reason, "Use render() for this template.")
+        return wrap_messages(check_messages(msgs), self.tags)
+
+    # -- properties --------------------------------------------------------------------------------------------
+
+    def check(self) -> TemplateReport:
+        """Renders small conversations, and reports what the template can write. The result is cached."""
+        return self._report
+
+    @cached_property
+    def probe(self) -> TemplateProbe:
+        """Renderer of small conversations, which finds the form of messages that the template reads."""
+        from agentkit.chat_templates.template_report import TemplateProbe
+
+        return TemplateProbe(self)
+
+    def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Returns messages in the form that the template reads."""
+        if self.function is not None:
+            return messages
+        has_calls = any("tool_calls" in message for message in messages)
+        needs_parts, text_arguments = self.probe.needs_parts, has_calls and self.probe.text_arguments
+        if not (needs_parts or text_arguments):
+            return messages
+        return [adapt_message(message, needs_parts, text_arguments) for message in messages]
+
+    @cached_property
+    def _report(self) -> TemplateReport:
+        from agentkit.chat_templates.template_report import inspect_template
+
+        return inspect_template(self)
+
+    def capabilities(self) -> Capabilities:
+        """Returns the rules of the template for a formatter, from the report of `check`."""
+        return self._capabilities
+
+    @cached_property
+    def _capabilities(self) -> Capabilities:
+        from agentkit.chat_templates.template_capabilities import describe_report
+
+        return describe_report(self.check(), self.name)
+
+    def formatter(self, **options: Unpack[FormatterOptions]) -> ChatTemplateFormatter:
+        """Returns a formatter whose requests are `{"prompt": TEXT}`. See `FormatterBase` for the options."""
+        from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
+
+        return ChatTemplateFormatter(template=self, **options)
+
+    def render_variables(self, source: str, chat: ChatVariables, continued: str | None = None) -> Rendering:
+        """Renders messages that are dicts already. `source` is the text of one of the templates."""
+        if self.function is None:
+            return render_chat(source, chat, name=self.name, continued=continued)
+        others = {"tools": chat.tools, "documents": chat.documents, **chat.others}
+        text = self.function(chat.messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
+        if not isinstance(text, str):
+            raise TemplateError(self.name, f"expected a text from the function, got {type(text).__name__}")
+        return Rendering(text)
+
+    def choose(self, name: str | None, has_tools: bool) -> str:
+        """Returns the text of the template for a request. `name` is its name, or None.
+
+        Raises:
+            OptionError: There is no template with this name, or no template `default`.
+        """
+        if self.function is not None:
+            return ""
+        sources = {**({"default": self.jinja} if self.jinja is not None else {}), **self.additional_templates}
+        chosen = name or ("tool_use" if has_tools and "tool_use" in sources else "default")
+        if chosen not in sources:
+            reason = f"there is no template {chosen!r}, only {', '.join(map(repr, sorted(sources))) or 'none'}"
+            raise OptionError("chat_template", reason, "Pass the name of one of the templates.")
+        return sources[chosen]
+
+    def _guard(self, source: str, mode: OnSpecialTokens) -> TextGuard | None:
+        if mode == "keep":
+            return None
+        pattern = find_control_tokens(source, self.control_tokens, frozenset(self.special_tokens.values()))
+        return TextGuard(pattern, mode) if pattern else None
+
+    def _media_kinds(self, msgs: Sequence[Msg]) -> frozenset[str]:
+        if any(msg.features & _MEDIA for msg in msgs):
+            return self.check().media
+        return frozenset()
+
+
+def _needs_reply(written: WrittenMessages) -> bool:
+    return written.messages[-1]["role"] in ("user", "tool")
+
+
+@dataclass(slots=True)
+class _Rendering:
+    """One rendering of a conversation, with the steps that find its parts in the text."""
+
+    template: ChatTemplate
+    source: str
+    chat: ChatVariables
+    written: WrittenMessages
+    continued: str | None
+
+    def finish(self) -> RenderedChat:
+        rendering = self.template.render_variables(self.source, self.chat, self.continued)
+        text = rendering.text
+        return RenderedChat(
+            text,
+            rendering.spans,
+            tuple(self._find_media(text)),
+            (*self.written.omitted, *self._find_omitted(text)),
+            self._find_prompt_end(rendering),
+        )
+
+    def _find_media(self, text: str) -> list[RenderedMedia]:
+        """Finds the placeholders with a second rendering, in which private characters are around each of them."""
+        blocks = self.written.media
+        if not blocks:
+            return []
+        start, end = choose_marks(self.chat.messages)
+        parts = {id(part) for _, part in blocks}
+        messages = [_mark_media(message, parts, start, end) for message in self.chat.messages]
+        try:
+            marked = self.template.render_variables(
+                self.source, self.chat._replace(messages=messages), self.continued
+            )
+        except TemplateError:
+            return [RenderedMedia(block, None) for block, _ in blocks]
+        pieces = marked.text.split(start)
+        offsets = list[int | None]()
+        position = 0
+        for piece in pieces[:-1]:
+            position += len(piece.replace(end, ""))
+            offsets.append(position)
+        if marked.text.replace(start, "").replace(end, "") != text or len(offsets) != len(blocks):
+            offsets = [None] * len(blocks)
+        return [RenderedMedia(block, offset) for (block, _), offset in zip(blocks, offsets, strict=True)]
+
+    def _find_omitted(self, text: str) -> list[OmittedBlock]:
+        """Returns the texts that the template did not write. Templates may remove outer white space."""
+        omitted: list[OmittedBlock] = []
+        position = 0
+        for item in self.written.texts:
+            content = item.text.strip()
+            found = text.find(content, position)
+            if found < 0 and text.find(content) < 0:
+                omitted.append(OmittedBlock(item.place, "the template does not write the text"))
+            elif found >= 0:
+                position = found + len(content)
+        return omitted
+
+    def _find_prompt_end(self, rendering: Rendering) -> int | None:
+        messages = self.chat.messages
+        if self.continued or self.chat.add_generation_prompt or messages[-1]["role"] != "assistant":
+            return len(rendering.text)
+        if rendering.spans:
+            return rendering.spans[-1][0]
+        if len(messages) == 1:
+            return None
+        chat = self.chat._replace(messages=messages[:-1], add_generation_prompt=True)
+        try:
+            prompt = self.template.render_variables(self.source, chat).text
+        except TemplateError:
+            return None
+        return len(prompt) if rendering.text.startswith(prompt) else None
+
+
+def _mark_media(message: Mapping[str, Any], parts: set[int], start: str, end: str) -> dict[str, Any]:
+    content = message["content"]
+    if not isinstance(content, list):
+        return dict(message)
+    marked: list[dict[str, Any]] = []
+    for part in cast("list[dict[str, Any]]", content):
+        is_media = id(part) in parts
+        marked += [{"type": "text", "text": start}, part, {"type": "text", "text": end}] if is_media else [part]
+    return {**message, "content": marked}

@@ -1,0 +1,78 @@
+"""Control tokens in the texts of users and tools, which a model would read as the start or end of a turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from agentkit.errors import MessageError
+from agentkit.jinja_environments.chat_rendering import list_literals
+
+__all__ = ["OnSpecialTokens", "TextGuard", "find_control_tokens"]
+
+OnSpecialTokens: TypeAlias = Literal["keep", "raise", "space"]
+"""What happens to control tokens in the texts of users and tools."""
+
+_CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/?[A-Z_]{2,30}\]|<</?[A-Z]{2,20}>>")
+"""Control tokens in the literals of a template, such as `<|im_end|>`, `</s>`, `[INST]` and `<<SYS>>`."""
+
+
+@lru_cache(64)
+def find_control_tokens(source: str, tokens: frozenset[str], others: frozenset[str]) -> re.Pattern[str] | None:
+    """Returns a pattern that matches control tokens. None if there are none.
+
+    Args:
+        source: Text of a chat template. If `tokens` is empty, its literals are searched for control tokens.
+        tokens: All tokens that the tokenizer reads as control tokens. Empty if they are unknown.
+        others: Further control tokens.
+    """
+    words = {*tokens, *others}
+    if not tokens:
+        words.update(word for literal in list_literals(source) for word in _CONTROL.findall(literal))
+    words = {word for word in words if len(word) > 1}  # a single character cannot be spaced apart
+    if not words:
+        return None
+    return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
+
+
+@dataclass(frozen=True, slots=True)
+class TextGuard:
+    """Check of texts for control tokens.
+
+    Attributes:
+        tokens: Pattern that matches control tokens.
+        mode: `raise` refuses a control token. `space` adds a space after its first character.
+    """
+
+    tokens: re.Pattern[str]
+    mode: Literal["raise", "space"]
+
+    def protect(self, text: str, place: str) -> str:
+        """Returns a text without control tokens.
+
+        Raises:
+            MessageError: The text contains a control token, and the mode is `raise`.
+        """
+        found = self.tokens.search(text)
+        while found:
+            if self.mode == "raise":
+                reason = f"the text contains the control token {found[0]!r}"
+                raise MessageError(place, reason, 'Remove the token, or pass on_special_tokens="space".')
+            # A space inside one token may complete another token, so the search is repeated.
+            text = self.tokens.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+            found = self.tokens.search(text)
+        return text
+
+    def protect_json(self, value: Any, place: str) -> Any:
+        """Returns a JSON value whose texts have no control tokens. Keys are included."""
+        if isinstance(value, str):
+            return self.protect(value, place)
+        if isinstance(value, Mapping):
+            items = cast("Mapping[str, Any]", value).items()
+            return {self.protect(key, place): self.protect_json(item, f"{place}.{key}") for key, item in items}
+        if isinstance(value, list):
+            return [self.protect_json(item, f"{place}[{i}]") for i, item in enumerate(cast("list[Any]", value))]
+        return value

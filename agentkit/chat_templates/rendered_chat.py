@@ -1,0 +1,49 @@
+"""`RenderedChat`: the text of a conversation as a model reads it, and where its parts are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentkit.chat_templates.template_messages import OmittedBlock
+from agentkit.messages.blocks import MediaBlock
+from agentkit.reprs import bounded_repr
+
+__all__ = ["RenderedChat", "RenderedMedia"]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMedia:
+    """Media block and the place of its placeholder in the rendered text.
+
+    Attributes:
+        block: The media block.
+        offset: Index of the placeholder in the text. None if the template writes no placeholder, or changes texts
+            beside media so that the place is unknown.
+    """
+
+    block: MediaBlock
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedChat:
+    """Text of a conversation as a model reads it.
+
+    Attributes:
+        text: The text. Encode it without adding special tokens, because the template writes them.
+        spans: Start and end of each text that the model wrote, as indexes of `text`. The end token of a turn is
+            part of the span. Empty if the template does not mark these texts (see `TemplateReport.marks_spans`).
+        media: Media in the order of the conversation.
+        omitted: Blocks that are not in the text, in the order of the conversation.
+        prompt_end: Index at which the text that the model continues ends. If the last message is a reply, this is
+            the start of the reply. Otherwise, it is the length of `text`. None if the start of the reply is
+            unknown.
+    """
+
+    text: str
+    spans: tuple[tuple[int, int], ...] = ()
+    media: tuple[RenderedMedia, ...] = ()
+    omitted: tuple[OmittedBlock, ...] = ()
+    prompt_end: int | None = None
+
+    __repr__ = bounded_repr

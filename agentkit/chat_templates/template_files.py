@@ -1,0 +1,154 @@
+"""Reads chat templates from the files of a model: a folder in the form of Hugging Face, or a GGUF file.
+
+In a folder, `chat_template.jinja` has precedence over `tokenizer_config.json`, and files in the folder
+`additional_chat_templates` over the named templates in `tokenizer_config.json` (Hugging Face, chat templates).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.errors import MissingExtraError, OptionError
+from agentkit.json_values import as_object
+from agentkit.reprs import shorten_repr
+
+__all__ = ["read_folder", "read_gguf", "read_token"]
+
+_GGUF_TEMPLATE: Final = "tokenizer.chat_template"
+_GGUF_TOKENS: Final = ("bos", "eos", "unknown", "padding", "eot", "eom")
+_CONTROL_TYPE: Final = 3  # type of a control token in `tokenizer.ggml.token_type` (llama.cpp: llama_token_type)
+
+
+def read_folder(folder: Path) -> ChatTemplate:
+    """Reads a template from the files of a tokenizer.
+
+    Raises:
+        OptionError: The folder does not exist, has no template, or a file is not valid JSON.
+    """
+    if not folder.is_dir():
+        reason = f"the folder {shorten_repr(str(folder), 200)} does not exist"
+        raise OptionError("folder", reason, "Pass the folder with the files of the tokenizer.")
+    config = _read_json(folder / "tokenizer_config.json")
+    sources = {
+        **_read_sources(_read_json(folder / "chat_template.json").get("chat_template")),
+        **_read_sources(config.get("chat_template")),
+        **dict(_read_jinja_files(folder)),
+    }
+    if not sources:
+        reason = f"the folder {shorten_repr(str(folder), 200)} has no chat template"
+        raise OptionError("folder", reason, "Pass the text of a template to ChatTemplate().")
+    return ChatTemplate(
+        sources.pop("default", None),
+        special_tokens=_read_special_tokens(config),
+        additional_templates=sources,
+        name=folder.name or "chat template",
+        control_tokens=frozenset(_list_control_tokens(folder, config)),
+        response_template=as_object(config.get("response_template")) or None,
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return as_object(json.loads(path.read_text("utf-8")))
+    except ValueError as error:
+        reason = f"the file {shorten_repr(str(path), 200)} is not valid JSON ({error})"
+        raise OptionError("folder", reason, "Download the file again.") from None
+
+
+def _read_sources(value: object) -> dict[str, str]:
+    """Returns templates by name. The value is one template, or a list of dicts with `name` and `template`."""
+    if isinstance(value, str):
+        return {"default": value}
+    items = [as_object(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
+    return {str(item["name"]): str(item["template"]) for item in items if "name" in item and "template" in item}
+
+
+def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(folder.glob("additional_chat_templates/*.jinja")):
+        yield path.stem, path.read_text("utf-8")
+    path = folder / "chat_template.jinja"
+    if path.is_file():
+        yield "default", path.read_text("utf-8")
+
+
+def read_token(token: object) -> str:
+    """Returns the text of a token, which is a text, an object with `content`, or None."""
+    return str(as_object(token).get("content", "")) if isinstance(token, dict) else str(token or "")
+
+
+def _read_special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the special tokens by name, such as `bos_token`. Templates read them as variables."""
+    found = {name: token for name, token in config.items() if name.endswith("_token")}
+    for name in ("extra_special_tokens", "model_specific_special_tokens"):
+        found.update(as_object(config.get(name)))
+    return {
+        name: text for name, token in found.items() if not isinstance(token, bool) and (text := read_token(token))
+    }
+
+
+def _list_control_tokens(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the added tokens of a tokenizer. It reads each of them in a text as one token."""
+    added = cast("list[object]", _read_json(folder / "tokenizer.json").get("added_tokens") or [])
+    for token in (*added, *as_object(config.get("added_tokens_decoder")).values()):
+        if text := read_token(token).strip():
+            yield text
+
+
+def read_gguf(path: Path) -> ChatTemplate:
+    """Reads the template of a GGUF file.
+
+    Raises:
+        MissingExtraError: The package gguf is not installed.
+        OptionError: The file does not exist, is not a GGUF file, or has no template.
+    """
+    try:
+        from gguf import GGUFReader
+    except ImportError:
+        raise MissingExtraError("gguf", "templates", "Reading a GGUF file") from None
+    if not path.is_file():
+        reason = f"the file {shorten_repr(str(path), 200)} does not exist"
+        raise OptionError("path", reason, "Pass the path of a GGUF file.")
+    try:
+        fields = cast("Any", GGUFReader(str(path))).fields
+    except (ValueError, IndexError, KeyError) as error:
+        reason = f"the file {shorten_repr(str(path), 200)} is not a GGUF file ({error})"
+        raise OptionError("path", reason, "Pass the path of a GGUF file.") from None
+    prefix = f"{_GGUF_TEMPLATE}."
+    sources = {name.removeprefix(prefix): fields[name].contents() for name in fields if name.startswith(prefix)}
+    if _GGUF_TEMPLATE in fields:
+        sources["default"] = fields[_GGUF_TEMPLATE].contents()
+    if not sources:
+        reason = f"the file {shorten_repr(str(path), 200)} has no chat template"
+        raise OptionError("path", reason, "Pass the text of a template to ChatTemplate().")
+    tokens = [*_read_gguf_tokens(fields)]
+    return ChatTemplate(
+        sources.pop("default", None),
+        special_tokens=_read_gguf_special_tokens(fields, [text for text, _ in tokens]),
+        additional_templates=sources,
+        name=path.stem,
+        control_tokens=frozenset(text for text, kind in tokens if kind == _CONTROL_TYPE),
+    )
+
+
+def _read_gguf_tokens(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yields the text and the type of each token."""
+    if "tokenizer.ggml.tokens" in fields:
+        texts = cast("list[str]", fields["tokenizer.ggml.tokens"].contents())
+        types = fields.get("tokenizer.ggml.token_type")
+        kinds = cast("list[int]", types.contents()) if types is not None else [0] * len(texts)
+        yield from zip(texts, kinds, strict=False)
+
+
+def _read_gguf_special_tokens(fields: Mapping[str, Any], texts: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in _GGUF_TOKENS:
+        key = f"tokenizer.ggml.{name}_token_id"
+        if key in fields and 0 <= (index := int(fields[key].contents())) < len(texts):
+            found[{"unknown": "unk_token", "padding": "pad_token"}.get(name, f"{name}_token")] = texts[index]
+    return found

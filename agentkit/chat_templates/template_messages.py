@@ -1,0 +1,222 @@
+"""`write_messages`: converts messages to the dicts that chat templates of models read.
+
+The dicts have the form of OpenAI Chat Completions, with two differences: the arguments of a tool call are an object
+and not JSON text, and thinking has the key `reasoning_content` (Hugging Face, chat templates).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
+from agentkit.messages.message import Msg
+from agentkit.tools.error_marks import write_output
+from agentkit.tools.tool import Tool, declare_tool
+
+__all__ = [
+    "OmittedBlock",
+    "WrittenMessages",
+    "WrittenText",
+    "adapt_message",
+    "keep_text",
+    "write_messages",
+    "write_tools",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedBlock:
+    """Block that is not in the rendered text.
+
+    Attributes:
+        place: Place of the block, such as `msgs[2].content[0]`.
+        reason: Why the block is not in the text.
+    """
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenText:
+    """Text that a template should write, and the place of its block."""
+
+    place: str
+    text: str
+
+
+@dataclass(slots=True)
+class WrittenMessages:
+    """Messages in the form that templates read, and what is necessary to find their content in the rendered text.
+
+    Attributes:
+        messages: The messages.
+        texts: All texts, in order.
+        media: Media blocks in order, each with the part that represents it.
+        omitted: Blocks that templates cannot write.
+    """
+
+    messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    texts: list[WrittenText] = field(default_factory=list[WrittenText])
+    media: list[tuple[MediaBlock, dict[str, Any]]] = field(default_factory=list[tuple[MediaBlock, dict[str, Any]]])
+    omitted: list[OmittedBlock] = field(default_factory=list[OmittedBlock])
+
+
+def keep_text(text: str, place: str) -> str:
+    """Returns a text unchanged."""
+    return text
+
+
+def write_messages(
+    msgs: Iterable[Msg],
+    separator: str = "\n",
+    protect: Callable[[str, str], str] = keep_text,
+    kinds: Collection[str] = ("image", "audio", "video"),
+) -> WrittenMessages:
+    """Converts messages to dicts.
+
+    Each tool result becomes a message with the role `tool`. Content without media becomes one string.
+
+    Args:
+        msgs: The conversation.
+        separator: Text between two text blocks of a message.
+        protect: Function that gets each text of a user, a tool result or a name, and its place. Returns the text to
+            write.
+        kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
+    """
+    written = WrittenMessages()
+    for index, msg in enumerate(msgs):
+        for blocks in _split_at_results(msg):
+            _MessageWriter(written, msg, f"msgs[{index}]", separator, protect, kinds).write(blocks)
+    return written
+
+
+def _split_at_results(msg: Msg) -> Iterator[list[tuple[int, Block]]]:
+    """Yields the blocks of a message in groups. A tool result is a group of its own."""
+    group: list[tuple[int, Block]] = []
+    for index, block in enumerate(msg.blocks):
+        if block.type == "tool_result":
+            if group:
+                yield group
+            yield [(index, block)]
+            group = []
+        else:
+            group.append((index, block))
+    if group or not msg.blocks:
+        yield group
+
+
+@dataclass(slots=True)
+class _MessageWriter:
+    """Writer of one message. `parts` is its content, `has_media` is True if a part is not a text."""
+
+    written: WrittenMessages
+    msg: Msg
+    place: str
+    separator: str
+    protect: Callable[[str, str], str]
+    kinds: Collection[str]
+    parts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    thinking: list[str] = field(default_factory=list[str])
+    calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    has_media: bool = False
+
+    def write(self, blocks: Sequence[tuple[int, Block]]) -> None:
+        for index, block in blocks:
+            at = f"{self.place}.content[{index}]"
+            match block.type:
+                case "text":
+                    is_user = self.msg.role == "user"
+                    self._add_text(self.protect(block.text, at) if is_user else block.text, at)
+                case "thinking":
+                    self.thinking.append(block.thinking)
+                    self.written.texts.append(WrittenText(at, block.thinking))
+                case "tool_use":
+                    function = {"name": block.name, "arguments": block.copy_input()}
+                    self.calls.append({"type": "function", "id": block.id, "function": function})
+                    self.written.texts.append(WrittenText(at, block.name))
+                case "tool_result":
+                    self._write_result(block, at)
+                    return
+                case "image" | "audio" | "video" | "document":
+                    self._add_media(block, at)
+                case "opaque" | "invalid":
+                    self._omit(at, f"a chat template cannot write a block of the type {block.type}")
+                case _:
+                    assert_never(block)
+        self.written.messages.append(self._finish())
+
+    def _finish(self) -> dict[str, Any]:
+        role = "assistant" if self.calls else self.msg.role
+        message: dict[str, Any] = {"role": role, "content": self._content()}
+        if self.msg.name not in ("", role):
+            message["name"] = self.protect(self.msg.name, f"{self.place}.name")
+        if self.thinking:
+            message["reasoning_content"] = "\n".join(self.thinking)
+        return {**message, "tool_calls": self.calls} if self.calls else message
+
+    def _content(self) -> str | list[dict[str, Any]]:
+        return self.parts if self.has_media else self.separator.join(part["text"] for part in self.parts)
+
+    def _write_result(self, block: ToolResultBlock, at: str) -> None:
+        def add(item: Block) -> None:
+            if isinstance(item, TextBlock):
+                self._add_text(self.protect(item.text, at), at)
+            elif isinstance(item, MediaBlock):
+                self._add_media(item, at)
+            else:
+                self._omit(at, f"a chat template cannot write a block of the type {item.type}")
+
+        output = write_output(block, add)
+        if isinstance(output, str):
+            self._add_text(self.protect(output, at), at)
+        message = {"role": "tool", "content": self._content(), "tool_call_id": block.id}
+        name = self.protect(block.name, at)
+        self.written.messages.append({**message, "name": name} if name else message)
+
+    def _add_text(self, text: str, at: str) -> None:
+        self.parts.append({"type": "text", "text": text})
+        self.written.texts.append(WrittenText(at, text))
+
+    def _add_media(self, block: MediaBlock, at: str) -> None:
+        if block.type not in self.kinds:
+            self._omit(at, f"the template has no placeholder for {block.type}")
+            return
+        part = {"type": block.type}
+        self.parts.append(part)
+        self.written.media.append((block, part))
+        self.has_media = True
+
+    def _omit(self, place: str, reason: str) -> None:
+        self.written.omitted.append(OmittedBlock(place, reason))
+
+
+def adapt_message(message: Mapping[str, Any], needs_parts: bool, text_arguments: bool) -> dict[str, Any]:
+    """Returns a message in the form that some templates require.
+
+    Args:
+        message: Message for templates.
+        needs_parts: True to write a content that is a string as a list of one part.
+        text_arguments: True to write the arguments of tool calls as JSON text.
+    """
+    adapted = dict(message)
+    if needs_parts and isinstance(message["content"], str):
+        adapted["content"] = [{"type": "text", "text": message["content"]}] if message["content"] else []
+    if text_arguments and "tool_calls" in message:
+        adapted["tool_calls"] = [_write_arguments(call) for call in message["tool_calls"]]
+    return adapted
+
+
+def _write_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    arguments = json.dumps(function["arguments"], ensure_ascii=False)
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
+def write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]] | None:
+    """Returns the declarations of tools as templates read them. Returns None if there are no tools."""
+    functions = [{"type": "function", "function": declare_tool(tool, "parameters")} for tool in tools]
+    return functions or None

@@ -1,0 +1,251 @@
+"""`TemplateReport`: what a chat template can write, found by rendering small conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.chat_templates.template_messages import adapt_message
+from agentkit.errors import AgentkitError
+from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.chat_template import ChatTemplate
+
+__all__ = ["TemplateProbe", "TemplateReport", "inspect_template"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateReport:
+    """What a chat template can write.
+
+    Attributes:
+        system: True if the template writes a system message at the start.
+        several_system: True if the template writes two system messages at the start.
+        late_system: True if the template writes a system message after other messages.
+        consecutive_roles: True if the template writes two messages of a user, or of an assistant, in a row.
+        assistant_first: True if the template writes a conversation that starts with a message of an assistant.
+        generation_prompt: True if `add_generation_prompt` changes the text.
+        tools: True if the template writes the declarations of tools.
+        calls: True if the template writes tool calls.
+        parallel_calls: True if the template writes two tool calls of one message.
+        any_call_id: False if the template refuses call ids other than nine letters or digits, as Mistral's do.
+        results: True if the template writes tool results.
+        thinking: True if the template writes the thinking of the last message.
+        earlier_thinking: True if the template writes the thinking of an earlier message too.
+        parts: True if the template writes content that is a list of parts.
+        needs_parts: True if the template writes only content that is a list of parts.
+        text_arguments: True if the template writes the arguments of tool calls only as JSON text, and not as objects.
+        media: Kinds of media for which the template has a placeholder.
+        trims: True if the template removes outer white space of texts.
+        extends_prefix: True if the text of the first messages is the start of the text of the whole conversation.
+        marks_spans: True if the template marks the texts that the model wrote.
+        ends_with_stop_token: True if the marked text of a reply contains the token that ends the turn. None if the
+            template marks no texts.
+        stop_token: Text that the template writes after a reply, without white space.
+        reads_clock: True if the text depends on the current time.
+    """
+
+    system: bool
+    several_system: bool
+    late_system: bool
+    consecutive_roles: bool
+    assistant_first: bool
+    generation_prompt: bool
+    tools: bool
+    calls: bool
+    parallel_calls: bool
+    any_call_id: bool
+    results: bool
+    thinking: bool
+    earlier_thinking: bool
+    parts: bool
+    needs_parts: bool
+    text_arguments: bool
+    media: frozenset[str]
+    trims: bool
+    extends_prefix: bool
+    marks_spans: bool
+    ends_with_stop_token: bool | None
+    stop_token: str
+    reads_clock: bool
+
+
+def _message(role: str, content: Any, **others: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, **others}
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _call(id: str, word: str) -> dict[str, Any]:
+    return {"type": "function", "id": id, "function": {"name": "probe_tool", "arguments": {"word": word}}}
+
+
+_SYSTEM: Final = _message("system", "Systemword")
+_USER: Final = _message("user", "Userword")
+_REPLY: Final = _message("assistant", "Replyword")
+_CALL: Final = _message("assistant", "", tool_calls=[_call("abcde1234", "Firstword")])
+_LONG_CALL: Final = _message("assistant", "", tool_calls=[_call("call_abcdefghijkl", "Firstword")])
+_TWO_CALLS: Final = _message(
+    "assistant", "", tool_calls=[_call("abcde1234", "Firstword"), _call("abcde1235", "Secondword")]
+)
+_RESULT: Final = _message("tool", "Resultword", tool_call_id="abcde1234", name="probe_tool")
+_LONG_RESULT: Final = {**_RESULT, "tool_call_id": "call_abcdefghijkl"}
+_TOOL: Final[dict[str, Any]] = {
+    "type": "function",
+    "function": {
+        "name": "probe_tool",
+        "description": "Toolword",
+        "parameters": {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}},
+    },
+}
+_THINKING: Final = _message("assistant", "Replyword", reasoning_content="Thinkingword")
+
+
+def inspect_template(template: ChatTemplate) -> TemplateReport:
+    """Renders small conversations, and returns what the template can write."""
+    probe = template.probe
+    marks, stop = probe.find_stop()
+    return TemplateReport(
+        system=probe.writes([_SYSTEM, _USER], "Systemword"),
+        several_system=probe.writes([_SYSTEM, _message("system", "Otherword"), _USER], "Systemword", "Otherword"),
+        late_system=probe.writes([_USER, _REPLY, _SYSTEM, _USER], "Systemword"),
+        consecutive_roles=probe.writes([_USER, _message("user", "Otherword")], "Userword", "Otherword")
+        and probe.writes([_USER, _REPLY, _message("assistant", "Otherword"), _USER], "Replyword", "Otherword"),
+        assistant_first=probe.writes([_REPLY, _USER], "Replyword"),
+        generation_prompt=probe.text([_USER]) != probe.text([_USER], add_generation_prompt=True),
+        tools=probe.writes([_USER], "probe_tool", tools=[_TOOL])
+        and probe.writes([_USER], "Toolword", tools=[_TOOL]),
+        calls=probe.writes([_USER, _CALL, _RESULT], "probe_tool", "Firstword", tools=[_TOOL]),
+        parallel_calls=probe.writes([_USER, _TWO_CALLS, _RESULT, _second_result()], "Firstword", "Secondword"),
+        any_call_id=probe.writes([_USER, _LONG_CALL, _LONG_RESULT], "Firstword")
+        or not probe.writes([_USER, _CALL, _RESULT], "Firstword"),
+        results=probe.writes([_USER, _CALL, _RESULT], "Resultword", tools=[_TOOL]),
+        thinking=probe.writes([_USER, _THINKING], "Thinkingword"),
+        earlier_thinking=probe.writes([_USER, _THINKING, _USER, _REPLY], "Thinkingword"),
+        parts=probe.text([_message("user", [_text_part("Userword")])]) == probe.text([_USER]),
+        needs_parts=probe.needs_parts,
+        text_arguments=probe.text_arguments,
+        media=frozenset(kind for kind in ("image", "audio", "video") if probe.has_placeholder(kind)),
+        trims=probe.trims(),
+        extends_prefix=probe.extends_prefix(),
+        marks_spans=marks,
+        ends_with_stop_token=probe.ends_with(stop) if marks else None,
+        stop_token=stop,
+        reads_clock=probe.reads_clock(),
+    )
+
+
+def _second_result() -> dict[str, Any]:
+    return {**_RESULT, "tool_call_id": "abcde1235"}
+
+
+class TemplateProbe:
+    """Renderer of small conversations."""
+
+    def __init__(self, template: ChatTemplate) -> None:
+        self._template = template
+
+    @cached_property
+    def needs_parts(self) -> bool:
+        """True if the template writes only content that is a list of parts."""
+        if self._writes_plain([_USER], "Userword"):
+            return False
+        return self._writes_plain([_message("user", [_text_part("Userword")])], "Userword")
+
+    @cached_property
+    def text_arguments(self) -> bool:
+        """True if the template writes arguments of tool calls only as JSON text."""
+        messages = [_USER, _CALL, _RESULT]
+        if self._writes_plain(messages, "Firstword", needs_parts=self.needs_parts):
+            return False
+        word = '{"word": "Firstword"}'
+        return self._writes_plain(messages, word, needs_parts=self.needs_parts, text_arguments=True)
+
+    def _writes_plain(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        word: str,
+        needs_parts: bool = False,
+        text_arguments: bool = False,
+    ) -> bool:
+        adapted = [adapt_message(message, needs_parts, text_arguments) for message in messages]
+        return word in (self._render(adapted) or Rendering("")).text
+
+    def render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
+        """Renders messages. Returns None if the template refuses them."""
+        has_calls = any("tool_calls" in message for message in messages)
+        text_arguments = has_calls and self.text_arguments
+        return self._render([adapt_message(item, self.needs_parts, text_arguments) for item in messages], **others)
+
+    def _render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
+        template = self._template
+        tools = others.pop("tools", None)
+        has_prompt = others.pop("add_generation_prompt", False)
+        variables = {**template.special_tokens, **others}
+        try:
+            source = template.choose(None, tools is not None)
+            return template.render_variables(source, ChatVariables(messages, tools, None, has_prompt, variables))
+        except AgentkitError:
+            return None
+
+    def text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
+        rendering = self.render(messages, **others)
+        return None if rendering is None else rendering.text
+
+    def writes(self, messages: Sequence[Mapping[str, Any]], *words: str, **others: Any) -> bool:
+        """Returns True if the template writes messages, and the text contains the words in this order."""
+        text, position = self.text(messages, **others), 0
+        for word in words:
+            position = -1 if text is None else text.find(word, position)
+            if position < 0:
+                return False
+        return text is not None
+
+    def has_placeholder(self, kind: str) -> bool:
+        """Returns True if a media part adds text other than the name of its kind in a printed list."""
+        text = self.text([_message("user", [{"type": kind}, _text_part("Userword")])])
+        plain = self.text([_message("user", [_text_part("Userword")])])
+        return text is not None and plain is not None and text != plain and f"'type': '{kind}'" not in text
+
+    def trims(self) -> bool:
+        text = self.text([_message("user", "  Userword  ")])
+        return text is not None and "  Userword  " not in text
+
+    def extends_prefix(self) -> bool:
+        """Returns True if the text of each start of a conversation is the start of its text."""
+        longer = [_USER, _REPLY, _message("user", "Otherword"), _THINKING, _message("user", "Lastword")]
+        texts = [self.text(longer[: index + 1]) for index in range(len(longer))]
+        if any(text is None for text in texts):
+            return False
+        return all((texts[-1] or "").startswith(text or "") for text in texts)
+
+    def find_stop(self) -> tuple[bool, str]:
+        """Returns whether the template marks replies, and the text between a reply and the next turn."""
+        rendering = self.render([_USER, _REPLY])
+        if rendering is None:
+            return False, ""
+        rest = rendering.text.rpartition("Replyword")[2]
+        marked = any("Replyword" in rendering.text[start:end] for start, end in rendering.spans)
+        return marked, rest.strip().partition("\n")[0]
+
+    def ends_with(self, stop: str) -> bool:
+        rendering = self.render([_USER, _REPLY])
+        if rendering is None or not rendering.spans:
+            return False
+        start, end = rendering.spans[-1]
+        return not stop or rendering.text[start:end].rstrip().endswith(stop)
+
+    def reads_clock(self) -> bool:
+        texts = [
+            self.text(messages, strftime_now=datetime(year, 1, 1, 1).strftime, tools=tools)
+            for tools in (None, [_TOOL])
+            for messages in ([_USER], [_SYSTEM, _USER])
+            for year in (2001, 2002)
+        ]
+        return texts[::2] != texts[1::2]

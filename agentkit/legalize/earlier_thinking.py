@@ -1,0 +1,36 @@
+"""Removal of thinking before the last message of a user, for targets that would leave it out without saying so.
+
+Chat templates of reasoning models, such as Qwen3's, write only the thinking of the current turn.
+"""
+
+from __future__ import annotations
+
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.places import BlockPath
+from agentkit.legalize.conversation import LegalConversation, StageContext
+from agentkit.legalize.thinking_pairs import without_blocks
+from agentkit.messages.blocks import ThinkingBlock
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg
+
+__all__ = ["omit_earlier_thinking"]
+
+_REASON = "the API writes only thinking after the last message of a user"
+
+
+def omit_earlier_thinking(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Omits thinking before the last message of a user. This is a pipeline stage."""
+    turns = conversation.turns
+    last = max((index for index, msg in enumerate(turns.msgs) if _is_user(msg)), default=0)
+    omitted: set[BlockPath] = set()
+    for index, traced in enumerate(turns):
+        if index < last and traced.msg.features & Feature.THINKING:
+            for block, origin in traced.traced_blocks:
+                if isinstance(block, ThinkingBlock) and not isinstance(origin, str):
+                    context.ledger.note(origin, Note(Disposition.DROPPED, _REASON))
+                    omitted.add(origin)
+    return conversation.with_turns(without_blocks(turns, omitted))
+
+
+def _is_user(msg: Msg) -> bool:
+    return msg.role == "user" and not msg.features & (Feature.RESULT | Feature.CALL)
