@@ -1,7 +1,7 @@
 """`write_messages`: converts messages to the dicts that chat templates of models read.
 
-The dicts have the form of OpenAI Chat Completions, with two differences: the arguments of a tool call are an object
-and not JSON text, and thinking has the key `reasoning_content` (Hugging Face, chat templates).
+The dicts have the form of OpenAI Chat Completions, with two differences: the arguments of a tool call are an
+object and not JSON text, and thinking has the key `reasoning_content` (Hugging Face, chat templates).
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def write_messages(
     Args:
         msgs: The conversation.
         separator: Text between two text blocks of a message.
-        protect: Function that gets each text of a user, a tool result or a name, and its place. Returns the text to
-            write.
+        protect: Function that gets each text of a user, a tool result or a name, and its place, and returns the
+            text to write.
         kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
     """
     written = WrittenMessages()

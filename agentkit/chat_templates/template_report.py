@@ -38,7 +38,7 @@ class TemplateReport:
         earlier_thinking: True if the template writes the thinking of an earlier message too.
         parts: True if the template writes content that is a list of parts.
         needs_parts: True if the template writes only content that is a list of parts.
-        text_arguments: True if the template writes the arguments of tool calls only as JSON text, and not as objects.
+        text_arguments: True if the template writes the arguments of tool calls only if they are JSON text.
         media: Kinds of media for which the template has a placeholder.
         trims: True if the template removes outer white space of texts.
         extends_prefix: True if the text of the first messages is the start of the text of the whole conversation.
@@ -195,6 +195,7 @@ class TemplateProbe:
             return None
 
     def text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
+        """Returns the text of messages. Returns None if the template refuses them."""
         rendering = self.render(messages, **others)
         return None if rendering is None else rendering.text
 
@@ -214,6 +215,7 @@ class TemplateProbe:
         return text is not None and plain is not None and text != plain and f"'type': '{kind}'" not in text
 
     def trims(self) -> bool:
+        """Returns True if the template removes outer white space of a text."""
         text = self.text([_message("user", "  Userword  ")])
         return text is not None and "  Userword  " not in text
 
@@ -235,6 +237,7 @@ class TemplateProbe:
         return marked, rest.strip().partition("\n")[0]
 
     def ends_with(self, stop: str) -> bool:
+        """Returns True if the marked text of a reply ends with the token that ends the turn."""
         rendering = self.render([_USER, _REPLY])
         if rendering is None or not rendering.spans:
             return False
@@ -242,6 +245,7 @@ class TemplateProbe:
         return not stop or rendering.text[start:end].rstrip().endswith(stop)
 
     def reads_clock(self) -> bool:
+        """Returns True if the text depends on the current time."""
         texts = [
             self.text(messages, strftime_now=datetime(year, 1, 1, 1).strftime, tools=tools)
             for tools in (None, [_TOOL])

@@ -47,6 +47,7 @@ class TemplateDict:
     """The function `dict` of chat templates, which gives no access to the class."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        """Returns a new dict."""
         return dict(*args, **kwargs)
 
     def fromkeys(self, keys: Any, value: Any = None) -> dict[Any, Any]:
