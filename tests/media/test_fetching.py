@@ -192,7 +192,7 @@ async def test_a_url_that_cannot_be_fetched_is_a_single_loss(site: Website) -> N
         await NoURLFormatter(fetch=LOCAL, on_loss="raise").format(msgs)
 
 
-@pytest.mark.parametrize("limit", [1_200, 10_000, 18_500])
+@each_case("limit", [1_200, 10_000, 18_500])
 async def test_media_of_dropped_messages_are_never_fetched(site: Website, limit: int) -> None:
     msgs = [
         picture(site.url("/a.png")),
@@ -205,8 +205,8 @@ async def test_media_of_dropped_messages_are_never_fetched(site: Website, limit:
     assert site.paths == []
 
 
-@pytest.mark.parametrize("letters", [1, 3, 9])
-@pytest.mark.parametrize("keep_task", [False, True])
+@each_case("letters", [1, 3, 9])
+@each_case("keep_task", [False, True])
 async def test_an_unexpectedly_large_text_never_exceeds_the_budget(
     letters: int, keep_task: bool, site: Website
 ) -> None:
@@ -447,8 +447,10 @@ PRIVATE_HOSTS = [
 """Hosts outside the public network, in all spellings."""
 
 
-@pytest.mark.parametrize("host", PRIVATE_HOSTS)
+@each_case("host", PRIVATE_HOSTS)
 async def test_a_private_address_is_not_contacted(host: str, site: Website, internet: Internet) -> None:
+    site.requests.clear()
+    internet.reached.clear()
     reason = await get_refusal(site.url("/a.png", host), Fetch())
     assert reason in (
         "the host of the URL has an IP address that is not public",
@@ -459,10 +461,12 @@ async def test_a_private_address_is_not_contacted(host: str, site: Website, inte
     assert site.paths == []
 
 
-@pytest.mark.parametrize("host", PRIVATE_HOSTS)
+@each_case("host", PRIVATE_HOSTS)
 async def test_a_redirect_to_a_private_address_is_not_followed(
     host: str, site: Website, internet: Internet
 ) -> None:
+    site.requests.clear()
+    internet.reached.clear()
     site.pages["/start.png"] = redirect(site.url("/a.png", host))
     await get_refusal(site.url("/start.png", "site.test"), Fetch())
     assert internet.reached == [PUBLIC]
@@ -514,10 +518,11 @@ async def test_the_host_of_each_redirect_is_checked(site: Website, internet: Int
     assert site.paths == ["/start.png"]
 
 
-@pytest.mark.parametrize("addresses", [[PUBLIC, "127.0.0.1"], ["::1", PUBLIC], [PUBLIC, "fe80::1%eth0"], []])
+@each_case("addresses", [[PUBLIC, "127.0.0.1"], ["::1", PUBLIC], [PUBLIC, "fe80::1%eth0"], []])
 async def test_a_host_with_one_private_address_is_refused(
     addresses: list[str], site: Website, internet: Internet
 ) -> None:
+    internet.reached.clear()
     internet.names["mixed.test"] = [addresses]
     assert "not public" in await get_refusal(site.url("/a.png", "mixed.test"), Fetch())
     assert internet.reached == []
@@ -536,7 +541,7 @@ async def test_an_unknown_host_and_a_closed_port_are_refused(site: Website, inte
     assert await get_refusal(site.url("/a.png", "site.test")) == "the download from the URL failed"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host",
     [
         *("169.254.169.254", "0.0.0.0", "[fe80::1]", "224.0.0.1", "[::ffff:169.254.1.1]"),
@@ -546,6 +551,7 @@ async def test_an_unknown_host_and_a_closed_port_are_refused(site: Website, inte
 async def test_allow_private_excludes_metadata_services_of_clouds(
     host: str, site: Website, internet: Internet
 ) -> None:
+    internet.reached.clear()
     assert "not public" in await get_refusal(site.url("/a.png", host), LOCAL)
     assert internet.reached == []
 
@@ -553,7 +559,7 @@ async def test_allow_private_excludes_metadata_services_of_clouds(
 # -- redirects ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@each_case("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_followed_up_to_the_limit(status: int, site: Website) -> None:
     site.pages.update({f"/{n}": redirect(f"/{n + 1}", status) for n in range(3)})
     site.pages["/3"] = answer(PNG)
@@ -568,11 +574,12 @@ async def test_circular_redirects_end_at_the_limit(site: Website) -> None:
     assert len(site.paths) == 6
 
 
-@pytest.mark.parametrize(
+@each_case(
     "to",
     ["file:///etc/passwd", "ftp://site.test/a.png", "data:image/png;base64,AAAA", "gopher://x/", "javascript:0"],
 )
 async def test_a_redirect_to_another_scheme_is_refused(to: str, site: Website, internet: Internet) -> None:
+    internet.reached.clear()
     site.pages["/start.png"] = redirect(to)
     await get_refusal(site.url("/start.png"))
     assert internet.reached == ["127.0.0.1"]
@@ -718,11 +725,11 @@ async def test_an_incomplete_body_is_refused(site: Website) -> None:
 
 
 async def test_compressed_content_is_refused(site: Website) -> None:
-    site.pages["/bomb.png"] = answer(gzip.compress(bytes(10_000_000)), Content_Encoding="gzip")
+    site.pages["/bomb.png"] = answer(gzip.compress(bytes(1_000_000)), Content_Encoding="gzip")
     assert "compressed" in await get_refusal(site.url("/bomb.png"))
 
 
-@pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500])
+@each_case("status", [201, 204, 206, 304, 400, 401, 404, 429, 500])
 async def test_any_status_but_200_is_refused(status: int, site: Website) -> None:
     site.pages["/a.png"] = answer(b"", status=status)
     assert await get_refusal(site.url("/a.png")) == f"the request to the URL returned status {status}"
@@ -749,7 +756,7 @@ TYPES: list[tuple[str, bytes, str | None, str | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "named", "declared", "expected"), TYPES)
+@each_case(("path", "body", "named", "declared", "expected"), TYPES)
 async def test_the_first_bytes_decide_the_type_then_the_declared_types(
     path: str, body: bytes, named: str | None, declared: str | None, expected: str, site: Website
 ) -> None:
@@ -757,7 +764,7 @@ async def test_the_first_bytes_decide_the_type_then_the_declared_types(
     assert (await fetch_block(site.url(path), media_type=declared))["source"]["media_type"] == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "named", "reason"),
     [
         (b"<!DOCTYPE html><html>Sorry</html>", "image/png", "Echo does not accept text/html"),

@@ -87,7 +87,7 @@ PATHS: list[tuple[str, Callable[[Path], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", [row[1] for row in PATHS], ids=[row[0] for row in PATHS])
+@each_case("name", {row[0]: row[1] for row in PATHS})
 async def test_a_file_below_a_root_is_read(name: Callable[[Path], str], root: Path) -> None:
     turn = await get_turn(picture(name(root)), root)
     assert data(turn) == PNG
@@ -125,8 +125,8 @@ async def test_a_root_can_be_a_string_or_a_link(root: Path) -> None:
     assert data(await get_turn(picture(str(link / "a.png")), root)) == PNG
 
 
-@pytest.mark.parametrize("name", ["nosuffix", "a.dat"])
-@pytest.mark.parametrize("on_loss", ["describe", "raise"])
+@each_case("name", ["nosuffix", "a.dat"])
+@each_case("on_loss", ["describe", "raise"])
 async def test_the_content_decides_the_type_of_a_file_without_a_usual_suffix(
     root: Path, name: str, on_loss: Literal["describe", "raise"]
 ) -> None:
@@ -192,9 +192,7 @@ UNREADABLE_PATHS: list[tuple[str, Callable[[Path], str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"), [row[1:] for row in UNREADABLE_PATHS], ids=[row[0] for row in UNREADABLE_PATHS]
-)
+@each_case(("name", "reason"), {row[0]: row[1:] for row in UNREADABLE_PATHS})
 async def test_a_file_that_cannot_be_read_is_described(
     name: Callable[[Path], str], reason: str, root: Path
 ) -> None:
@@ -466,8 +464,14 @@ async def test_after_a_canceled_format_no_task_runs(root: Path) -> None:
     assert scope.cancelled_caught
 
 
-@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
-@pytest.mark.parametrize("budget", [None, Budget(100_000)], ids=["without a budget", "with a budget"])
+@each_case("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
+@each_case(
+    "budget",
+    {
+        "without a budget": None,
+        "with a budget": Budget(100_000),
+    },
+)
 async def test_a_text_document_that_is_not_read_yet_is_no_loss(
     name: str, budget: Budget | None, root: Path
 ) -> None:
@@ -485,8 +489,14 @@ def _long_message(number: int) -> Msg:
     return text_msg("Bob", f"Letter {number}. " + "many words " * 50)
 
 
-@pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "frame"])
-@pytest.mark.parametrize("place", [0, 5, 9])
+@each_case(
+    "history",
+    {
+        "chat": None,
+        "frame": MultiAgentHistory(),
+    },
+)
+@each_case("place", [0, 5, 9])
 async def test_a_text_file_over_the_budget_is_cut_and_never_read(
     place: int, history: MultiAgentHistory | None, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -503,7 +513,7 @@ async def test_a_text_file_over_the_budget_is_cut_and_never_read(
     assert reads.paths == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("charset", "codec"),
     [
         ("charset=latin-1", "latin-1"),
@@ -674,7 +684,7 @@ def test_roots_that_are_not_folders_are_refused(roots: Any, place: str) -> None:
     assert caught.value.advice.endswith(".")
 
 
-@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
+@each_case("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
 async def test_every_provider_reads_an_image_and_never_shows_its_path(name: str, root: Path) -> None:
     formatter = load_provider(name).multi_agent_formatter(media_roots=[root])
     request = await formatter.format([picture((root / "a.png").as_uri())])
