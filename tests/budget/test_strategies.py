@@ -361,7 +361,10 @@ async def test_results_of_the_newest_unit_are_shrunk_from_the_oldest_on() -> Non
 
 
 @pytest.mark.parametrize("split", [True, False], ids=["a message each", "one message"])
-@pytest.mark.parametrize("count", [600, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("count", "anyio_backend"),
+    [(600, "asyncio"), (600, "trio"), pytest.param(2_000, "asyncio", marks=pytest.mark.slow)],
+)
 async def test_many_parallel_results_are_planned_quickly(count: int, split: bool) -> None:
     ids = [f"c{number}" for number in range(count)]
     blocks = [ToolResultBlock(id, "search", "x" * 1_000) for id in ids]
@@ -882,7 +885,10 @@ async def test_a_change_of_the_passed_list_does_not_affect_the_budget() -> None:
         formatter.budget = None  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("count", "anyio_backend"),
+    [(60, "asyncio"), (60, "trio"), pytest.param(300, "asyncio", marks=pytest.mark.slow)],
+)
 async def test_each_conversation_gets_its_summary_only_once(count: int) -> None:
     writer = Writer()
     budget = Budget(900, strategy=Summarize(writer, max_tokens=200))
