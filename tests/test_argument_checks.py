@@ -25,6 +25,7 @@ from agentkit import (
 )
 from agentkit.testing import ScriptedModel
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
+from tests.cases import each_case
 
 pytestmark = pytest.mark.anyio
 
@@ -81,7 +82,7 @@ def test_mypy_refuses_each_of_these_calls() -> None:
 Case = tuple[Callable[..., object], dict[str, Any], str]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "options", "sentence"),
     [
         (ChatModel, {"on_los": "raise"}, "on_los: ChatModel has no such option. Did you mean 'on_loss'?"),
@@ -106,7 +107,7 @@ def test_an_unknown_option_is_refused_with_the_most_similar_one(
     assert sentence in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "advice"),
     [
         ("token_counter", "budget=Budget(max_tokens, counter=…)"),
@@ -117,7 +118,7 @@ def test_an_unknown_option_is_refused_with_the_most_similar_one(
         ("promote_tool_result_videos", "Remove this option"),
     ],
 )
-@pytest.mark.parametrize("provider", available_providers())
+@each_case("provider", available_providers())
 def test_options_of_agentscopes_formatters_get_the_new_name(provider: str, name: str, advice: str) -> None:
     known = load_provider(provider)
     for make in (known.chat_formatter, known.multi_agent_formatter):
@@ -126,7 +127,7 @@ def test_options_of_agentscopes_formatters_get_the_new_name(provider: str, name:
         assert advice in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "advice"),
     [
         ("model_name", "model="),
@@ -155,7 +156,7 @@ async def test_the_option_for_structured_output_gets_the_new_name() -> None:
         await ScriptedModel(["Hello."]).generate(HELLO, **options)
 
 
-@pytest.mark.parametrize("name", ["tool_chioce", "response_fromat", "toolchoice", "max_token", "tol_choice"])
+@each_case("name", ["tool_chioce", "response_fromat", "toolchoice", "max_token", "tol_choice"])
 async def test_a_misspelled_option_among_the_parameters_reaches_no_provider(name: str) -> None:
     model = ScriptedModel(["Hello."])
     with pytest.raises(OptionError, match=rf"^parameters\.{name}: .* Did you mean "):
@@ -173,7 +174,7 @@ PROVIDERS_OWN: Final = (
 """Parameters of providers with names that are similar to options of a call."""
 
 
-@pytest.mark.parametrize("name", PROVIDERS_OWN.split())
+@each_case("name", PROVIDERS_OWN.split())
 async def test_a_parameter_with_a_similar_name_is_sent(name: str) -> None:
     model = ScriptedModel(["Hello."])
     await model.generate(HELLO, parameters={name: 3})

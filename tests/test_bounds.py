@@ -35,6 +35,7 @@ from agentkit.replies import sse
 from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.replies.sse import EventBytes
 from agentkit.testing import LoopbackServer
+from tests.cases import each_case
 from tests.providers import PROVIDERS, user
 from tests.providers.calling import create_model
 
@@ -96,7 +97,7 @@ def _frame(size: int, payload: bytes) -> bytes:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("size", [0, 1, 15, 2**31, 2**32 - 1])
+@each_case("size", [0, 1, 15, 2**31, 2**32 - 1])
 async def test_a_message_of_bedrock_with_an_invalid_size_is_an_error(size: int) -> None:
     pytest.importorskip("botocore")
     with pytest.raises(
@@ -106,7 +107,7 @@ async def test_a_message_of_bedrock_with_an_invalid_size_is_an_error(size: int) 
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("headers", [b"\x05a", b"\x01\xff\x07\x00\x01a", b"\x01a\x63"])
+@each_case("headers", [b"\x05a", b"\x01\xff\x07\x00\x01a", b"\x01a\x63"])
 async def test_a_broken_message_of_bedrock_is_a_message_error(headers: bytes) -> None:
     pytest.importorskip("botocore")
     with pytest.raises(MessageError, match="unreadable message"):
@@ -150,7 +151,7 @@ async def test_messages_of_bedrock_are_read_from_chunks_of_any_size(cut: int) ->
 # -- arguments ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "is_whole"),
     [
         ("", False), ("{}", True), ("{} \n", True), (' {"a": "}"}', True), ('{"a": "\\"}', False), ("[]", False),
@@ -259,7 +260,7 @@ class WordyCounter(TokenCounterBase):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("counter", [SynchronousCounter(), WordyCounter()], ids=["synchronous", "wordy"])
+@each_case("counter", {"synchronous": SynchronousCounter(), "wordy": WordyCounter()})
 async def test_a_counter_that_is_synchronous_or_returns_no_number_is_an_error_of_the_option(
     counter: TokenCounterBase,
 ) -> None:

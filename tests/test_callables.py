@@ -23,6 +23,7 @@ from agentkit import (
     strip_speaker_prefix,
 )
 from agentkit.provider_kit import FormatterBase, WireLayout
+from tests.cases import each_case
 from tests.conftest import EchoFormatter
 
 pytestmark = pytest.mark.anyio
@@ -107,10 +108,10 @@ CASES: Final[dict[str, tuple[str, Callable[[Any], FormatterBase]]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "result", [None, 1.5, -1, "text", ["3"], object()], ids=["None", "float", "negative", "text", "list", "object"]
+@each_case(
+    "result", {"None": None, "float": 1.5, "negative": -1, "text": "text", "list": ["3"], "object": object()}
 )
-@pytest.mark.parametrize("case", CASES)
+@each_case("case", [*CASES])
 async def test_the_error_for_a_result_of_a_wrong_type_names_the_function(case: str, result: object) -> None:
     place, create = CASES[case]
     with pytest.raises(OptionError) as caught:
@@ -139,8 +140,8 @@ FUNCTIONS: Final[dict[str, Callable[[Any], object]]] = {
 }
 
 
-@pytest.mark.parametrize("value", [None, 3, ["text"], b"text"], ids=["None", "int", "list", "bytes"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each_case("value", {"None": None, "int": 3, "list": ["text"], "bytes": b"text"})
+@each_case("name", [*FUNCTIONS])
 def test_an_argument_of_a_wrong_type_is_refused(name: str, value: Any) -> None:
     with pytest.raises(OptionError, match=r": expected (Provider|Mapping|Msg), got "):
         FUNCTIONS[name](value)

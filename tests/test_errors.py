@@ -33,6 +33,7 @@ from agentkit import (
     VersionError,
 )
 from agentkit import errors as module
+from tests.cases import each_case
 
 TREE: list[tuple[type[AgentkitError], tuple[type[BaseException], ...]]] = [
     (AgentkitError, (Exception,)),
@@ -172,7 +173,7 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
 EXAMPLE = pytest.mark.parametrize(("error", "text", "facts"), EXAMPLES, ids=lambda value: type(value).__name__)
 
 
-@pytest.mark.parametrize(("error", "parents"), TREE, ids=lambda value: getattr(value, "__name__", ""))
+@each_case(("error", "parents"), TREE)
 def test_error_classes_have_the_documented_bases(
     error: type[AgentkitError], parents: tuple[type[BaseException], ...]
 ) -> None:
@@ -211,7 +212,7 @@ def test_an_error_can_be_pickled_and_copied(error: AgentkitError, text: str, fac
         assert {name: getattr(restored, name) for name in facts} == facts
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("inner", "outer"),
     [("text", "msgs[1].content[0].text"), ("[2]", "msgs[1].content[0][2]"), ("", "msgs[1].content[0]")],
 )

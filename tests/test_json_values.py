@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from agentkit import MessageError
 from agentkit.provider_kit import as_text, ensure_json_safe, make_json_safe, native_to_json
 from agentkit.replies.sse import EventBytes
+from tests.cases import each_case
 from tests.profiles import examples
 
 
@@ -46,7 +47,7 @@ def test_a_subclass_of_dict_and_any_mapping_are_plain_dicts() -> None:
     assert found == {"a": 1}
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', b'{"a": 1}', bytearray(b'{"a": 1}')])
+@each_case("text", ['{"a": 1}', b'{"a": 1}', bytearray(b'{"a": 1}')])
 def test_json_text_is_parsed(text: Any) -> None:
     assert native_to_json(text) == {"a": 1}
 
@@ -56,7 +57,7 @@ def test_a_lone_surrogate_in_json_is_read_and_replaced_at_its_use() -> None:
     assert as_text("\ud83d\ude00") == "\N{GRINNING FACE}"
 
 
-@pytest.mark.parametrize("found", [object(), 3, None, "{", "[" * 100_000])
+@each_case("found", [object(), 3, None, "{", "[" * 100_000])
 def test_a_value_other_than_a_reply_is_refused_by_its_type(found: Any) -> None:
     with pytest.raises(MessageError):
         native_to_json(found)
@@ -128,7 +129,7 @@ def test_a_mapping_other_than_a_dict_is_read() -> None:
 PLAIN: list[Any] = [None, True, 1, -1.5, "a", "\u00e9", [], {}, [1, {"a": [None, {"b": "\U0001f600"}]}], 2**1023]
 
 
-@pytest.mark.parametrize("value", PLAIN, ids=repr)
+@each_case("value", PLAIN)
 def test_plain_json_values_are_returned_without_a_copy(value: Any) -> None:
     assert ensure_json_safe(value) is value
     assert make_json_safe(value) == value
@@ -158,7 +159,7 @@ UNSAFE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", UNSAFE, ids=lambda value: repr(value)[:30])
+@each_case("value", UNSAFE)
 def test_other_values_are_converted(value: Any) -> None:
     safe = ensure_json_safe(value)
     assert safe == make_json_safe(value)
@@ -166,6 +167,6 @@ def test_other_values_are_converted(value: Any) -> None:
     json.dumps(safe, ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize("depth", [0, 150, 197, 198, 199, 200, 201])
+@each_case("depth", [0, 150, 197, 198, 199, 200, 201])
 def test_the_depth_limit_does_not_depend_on_the_function(depth: int) -> None:
     assert ensure_json_safe(_nest(depth)) == make_json_safe(_nest(depth))

@@ -43,6 +43,7 @@ from agentkit.provider_kit import FormatterBase, MediaPart
 from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.reprs import as_one_line, bounded_repr, shorten, shorten_repr
 from agentkit.testing import ScriptedModel
+from tests.cases import each_case
 from tests.conftest import call, lower, result, text_msg
 from tests.profiles import examples
 
@@ -171,7 +172,7 @@ def test_a_tool_shows_its_name_and_its_parameters() -> None:
     assert "'properties': {'at': {}}" in text
 
 
-@pytest.mark.parametrize("name", available_providers())
+@each_case("name", available_providers())
 def test_a_plan_of_a_large_conversation_is_short(name: str) -> None:
     provider = load_provider(name)
     msgs = [text_msg("Bob", LARGE), Msg("Bob", [IMAGE], "user"), call("c"), result("c", output=LARGE)]
@@ -195,7 +196,7 @@ ERRORS: Final[dict[str, Callable[[], AgentkitError]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
+@each_case("name", [*ERRORS])
 def test_the_text_of_an_error_is_short_and_ends_with_the_advice(name: str) -> None:
     error = ERRORS[name]()
     assert len(str(error)) < LIMIT

@@ -20,6 +20,7 @@ from agentkit.provider_kit import (
     OptionError,
     media_types,
 )
+from tests.cases import each_case
 from tests.conftest import ANY, ECHO, EchoFormatter, target, text_msg
 
 
@@ -27,7 +28,7 @@ def test_media_types_are_created_from_a_family_and_names() -> None:
     assert media_types("image", "png jpeg") == {"image/png", "image/jpeg"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rule", "media_type", "taken"),
     [
         (MediaRule(), "image/png", True),
@@ -41,7 +42,7 @@ def test_a_media_rule_accepts_data(rule: MediaRule, media_type: str, taken: bool
     assert rule.takes("image", media_type) is taken
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rule", "media_type", "fetched"),
     [
         (MediaRule(), "image/png", True),
@@ -74,16 +75,15 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES, ids=ascii)
-@pytest.mark.parametrize(
+@each_case("name", NAMES)
+@each_case(
     "rule",
-    [
-        NameRule(),
-        NameRule(limit=40, prefix="call_"),
-        NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
-        NameRule(pattern="[A-Za-z_][A-Za-z0-9_-]*", prefix="t_"),
-    ],
-    ids=["plain", "prefixed", "nine", "letter first"],
+    {
+        "plain": NameRule(),
+        "prefixed": NameRule(limit=40, prefix="call_"),
+        "nine": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
+        "letter first": NameRule(pattern="[A-Za-z_][A-Za-z0-9_-]*", prefix="t_"),
+    },
 )
 def test_a_changed_name_is_legal(rule: NameRule, name: str) -> None:
     fitted = rule.fit(name)
@@ -130,7 +130,7 @@ def test_capabilities_are_frozen_and_compare_by_identity() -> None:
     assert hash(ECHO) != hash(dataclasses.replace(ECHO))
 
 
-@pytest.mark.parametrize("value", [ECHO, ECHO.turns, ECHO.tools, ECHO.media, ECHO.thinking, ECHO.opaque])
+@each_case("value", [ECHO, ECHO.turns, ECHO.tools, ECHO.media, ECHO.thinking, ECHO.opaque])
 def test_the_docstring_lists_each_field(value: Any) -> None:
     for field in dataclasses.fields(value):
         assert f"        {field.name}: " in (type(value).__doc__ or ""), field.name
@@ -148,7 +148,7 @@ def test_override_applies_fields_after_their_group() -> None:
     assert changed.media == MediaCapabilities(total=5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "advice"),
     [("media.imege", "'media.image'"), ("image", "'media.image'"), ("a.b.c", "Use")],
 )
@@ -174,7 +174,7 @@ FACTS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "image", "last_user"),
     [
         (None, True, False),
@@ -195,7 +195,7 @@ def test_an_unknown_model_has_the_capabilities_of_its_provider() -> None:
     assert apply_facts(ECHO, "other", FACTS) is ECHO
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("own", "per_call", "expected"),
     [(None, None, False), ("wise-2", None, True), ("wise-2", "other", False), ("other", "wise-2", True)],
 )

@@ -25,6 +25,7 @@ from agentkit import (
 from agentkit.provider_kit import CALL_TEXT, ERROR_TEXT, RESULT_TEXT, RESULT_TURN, NameRule
 from agentkit_openai import CHAT
 from agentkit_vllm import VLLMChatFormatter
+from tests.cases import each_case
 from tests.conversations import DATA
 from tests.providers import LOOK, assistant, call, result, system, user
 
@@ -59,7 +60,7 @@ def test_without_a_system_role_the_system_prompt_starts_the_first_user_turn() ->
     assert not plan.ledger.losses
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope", "openai-responses"])
+@each_case("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope", "openai-responses"])
 def test_the_system_prompt_is_in_the_user_turn_for_every_provider(provider: str) -> None:
     request = _plan([system("PROMPT"), user("HELLO")], provider, ModelRules(system_role=False)).request
     turns = str(request.get("messages") or request.get("contents") or request.get("input"))
@@ -206,7 +207,7 @@ def test_rules_do_not_change_the_declared_tools() -> None:
     assert _plan(PAIR, rules=TEXT_ONLY, tools=[LOOK]).request["tools"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rules", "place"),
     [
         ({"images": None}, "model_rules.images"),

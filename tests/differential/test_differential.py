@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.differential.comparison import Comparison
 from tests.differential.conversations import create_conversation
 from tests.differential.coverage import Coverage
@@ -39,7 +40,7 @@ def test_equal_records_have_no_difference() -> None:
     assert sections(write(request={"a": 1}), write(request={"a": 1})) == []
 
 
-@pytest.mark.parametrize("request_", [{"a": 2}, {"a": 1.0}, {"a": True}, {"b": 1}, {"a": 1, "b": None}])
+@each_case("request_", [{"a": 2}, {"a": 1.0}, {"a": True}, {"b": 1}, {"a": 1, "b": None}])
 def test_a_planted_difference_is_found(request_: dict[str, Any]) -> None:
     assert sections(write(request={"a": 1}), write(request=request_)) == [("openai", "request")]
 
@@ -66,7 +67,7 @@ def refuse(needed: int) -> str:
     return write(error="BudgetError", facts={"limit": 100, "needed": needed})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("plan", "is_equal"),
     [
         ({"tokens": 90, "cut": None}, True),
@@ -111,7 +112,7 @@ LINE = "written as a line `NAME: TEXT` in the user turn that contains the histor
 CALLER = "caller omitted: the API has no field for it"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reason", "before", "after", "is_equal"),
     [
         (LINE, [], [CALLER], True),
@@ -190,12 +191,12 @@ def test_messages_that_the_base_version_loaded_are_stored_messages_to_load() -> 
     assert all(len(case["requests"]) == len(PROVIDERS) for case in cases)
 
 
-@pytest.mark.parametrize("loaded", [{}, [1], [{"name": 1}], {"messages": [{"name": "Bob", "content": 7}]}, "text"])
+@each_case("loaded", [{}, [1], [{"name": 1}], {"messages": [{"name": "Bob", "content": 7}]}, "text"])
 def test_options_are_drawn_for_messages_of_any_form(loaded: Any) -> None:
     assert all(len(create_stored(seed, {}, [{"messages": loaded}])["requests"]) == 9 for seed in range(9))
 
 
-@pytest.mark.parametrize("value", [{"a": [1, {"b": None}]}, [[], {}], [1, 2, 3]])
+@each_case("value", [{"a": [1, {"b": None}]}, [[], {}], [1, 2, 3]])
 def test_a_mutation_leaves_its_value_unchanged(value: Any) -> None:
     text = json.dumps(value)
     changed = [json.dumps(mutate_value(Random(seed), value)) for seed in range(20)]

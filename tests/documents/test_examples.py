@@ -23,6 +23,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.testing import LoopbackServer, Reply
+from tests.cases import each_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
@@ -45,8 +46,8 @@ def test_a_conversation_formats(file: Path, name: str) -> None:
         assert json.dumps(formatter.lower(msgs).request, allow_nan=False)
 
 
-@pytest.mark.parametrize("file", LOGS, ids=lambda path: path.name)
-@pytest.mark.parametrize("name", available_providers())
+@each_case("file", LOGS)
+@each_case("name", available_providers())
 def test_a_log_is_formatted_for_every_api(file: Path, name: str) -> None:
     plan = load_provider(name).chat_formatter().lower(load_native(file.stem, json.loads(file.read_bytes())))
     assert "12 degrees" in json.dumps(plan.request, allow_nan=False)

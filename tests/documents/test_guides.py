@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import load_provider
+from tests.cases import each_case
 from tests.documents.pages import GUIDES, README, ROOT, read_examples, run_page, write_distribution
 
 PAGES = [README, *GUIDES]
@@ -32,13 +33,13 @@ def test_examples_run_and_print_what_the_page_shows(
                 del sys.modules[name]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_case("page", PAGES)
 def test_links_lead_to_files_of_the_project(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text("utf-8")) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_case("page", PAGES)
 def test_prose_avoids_the_words_that_the_project_does_not_use(page: Path) -> None:
     assert AVOIDED.findall(FENCED.sub("", page.read_text("utf-8"))) == []
 

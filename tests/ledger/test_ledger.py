@@ -6,8 +6,6 @@ import json
 import pickle
 from typing import Any
 
-import pytest
-
 from agentkit import (
     Disposition,
     DocumentBlock,
@@ -24,6 +22,7 @@ from agentkit import (
 from agentkit.ledger.entries import Note
 from agentkit.ledger.plan import Cut
 from agentkit.provider_kit import MediaRule
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, dispositions, lower, result, text_msg, texts_msg
 
 IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
@@ -148,9 +147,7 @@ DISPOSITIONS: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("msgs", "form", "word", "lost"), [row[1:] for row in DISPOSITIONS], ids=[row[0] for row in DISPOSITIONS]
-)
+@each_case(("msgs", "form", "word", "lost"), {row[0]: row[1:] for row in DISPOSITIONS})
 def test_each_change_of_a_block_has_its_disposition(
     msgs: list[Msg], form: dict[str, Any], word: str, lost: bool
 ) -> None:

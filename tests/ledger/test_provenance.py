@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from agentkit import Msg
 from agentkit.ledger.provenance import NormalForm, TracedConversation, starts_with
 from agentkit.messages.features import Feature
+from tests.cases import each_case
 from tests.conftest import call, result, text_msg
 
 BOB, FRIDAY = text_msg("Bob", "Hi."), text_msg("Friday", "Hi.", "assistant")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("msgs", "alternating"),
     [
         ([], True),

@@ -32,6 +32,7 @@ from agentkit import (
     load_native,
     load_provider,
 )
+from tests.cases import each_case
 from tests.logs.agentscope_states import AGENT, SESSION
 from tests.logs.langchain_dumps import CONSTRUCTORS, DICTS, PROVIDERS_OWN, VERSION_1
 from tests.profiles import examples
@@ -278,8 +279,8 @@ def test_each_block_of_a_state_of_agentscope_2_loads() -> None:
     assert load_native("agentscope", {"id": "s", "agent_id": "a", "state": AGENT, "config": {"x": 1}}) == msgs
 
 
-@pytest.mark.parametrize("state", [SESSION, AGENT], ids=["1.x", "2.x"])
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("state", {"1.x": SESSION, "2.x": AGENT})
+@each_case("provider", PROVIDERS)
 def test_agentscope_logs_convert_for_every_provider(provider: str, state: Any) -> None:
     msgs = load_native("agentscope", state)
     plan = load_provider(provider).chat_formatter().lower(msgs)
@@ -669,7 +670,7 @@ def test_all_formats_of_langchain_dumps_load_as_equal_messages() -> None:
         assert _without_orders(load_native("langchain", dump)) == msgs
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("provider", PROVIDERS)
 def test_langchain_logs_convert_for_every_provider(provider: str) -> None:
     msgs = load_native("langchain", DICTS)
     text = json.dumps(load_provider(provider).chat_formatter().lower(msgs).request, ensure_ascii=False)
@@ -687,7 +688,7 @@ def _without_openais_tool(dump: dict[str, Any]) -> list[Msg]:
     return load_native("langchain", [{**dump, "kwargs": {**kwargs, "content": content}}])
 
 
-@pytest.mark.parametrize("provider", API_BY_PROVIDER)
+@each_case("provider", [*API_BY_PROVIDER])
 def test_both_versions_of_a_reply_are_sent_back_to_its_provider(provider: str) -> None:
     formatter = load_provider(API_BY_PROVIDER[provider]).chat_formatter()
     asked = Msg("Bob", "Hi.", "user")
@@ -699,15 +700,15 @@ def test_both_versions_of_a_reply_are_sent_back_to_its_provider(provider: str) -
     assert all(mark in text for mark in marks.get(provider, ("AAEC",)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("dump", "omitted", "ids"),
-    [
-        (PROVIDERS_OWN, "", ["rs_1", "ws_1", "msg_1", "fc_1"]),
-        (PROVIDERS_OWN, "web_search_call", ["rs_1", "msg_1", "fc_1"]),
-        (VERSION_1, "", []),  # its tool's item cannot be sent, and the reasoning's id needs the item after it
-        (VERSION_1, "server_tool", ["rs_1", "msg_1", "fc_1"]),
-    ],
-    ids=["own", "own without a tool", "version 1", "version 1 without a tool"],
+    {
+        "own": (PROVIDERS_OWN, "", ["rs_1", "ws_1", "msg_1", "fc_1"]),
+        "own without a tool": (PROVIDERS_OWN, "web_search_call", ["rs_1", "msg_1", "fc_1"]),
+        # the item of its tool cannot be sent, and the id of the reasoning needs the item after it
+        "version 1": (VERSION_1, "", list[str]()),
+        "version 1 without a tool": (VERSION_1, "server_tool", ["rs_1", "msg_1", "fc_1"]),
+    },
 )
 def test_items_of_openai_are_sent_back_with_their_ids(dump: dict[str, Any], omitted: str, ids: list[str]) -> None:
     kwargs = dump["openai"]["kwargs"]
@@ -725,7 +726,7 @@ def test_a_generated_id_is_not_sent_as_an_item_id() -> None:
     assert (thinking.thinking, cast("Any", thinking.state).item_id) == ("Hm.", None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("block", "native"),
     [
         (
@@ -815,8 +816,8 @@ _F: Final[dict[str, Any]] = {"type": "tool_call", "name": "f", "args": {"a": 1}}
 _G: Final[dict[str, Any]] = {"type": "tool_call", "name": "f", "args": {"a": 2}}
 
 
-@pytest.mark.parametrize("id", ["x", None])
-@pytest.mark.parametrize("named", [0, 1, 2])
+@each_case("id", ["x", None])
+@each_case("named", [0, 1, 2])
 def test_two_calls_with_the_same_id_or_without_ids_remain_two_calls(id: str | None, named: int) -> None:
     calls = [{**_F, "id": id}, {**_G, "id": id}]
     (msg,) = load_native("langchain", [{"type": "ai", "content": calls[:named], "tool_calls": calls}])
@@ -896,7 +897,7 @@ def _audio_reply(**audio: Any) -> dict[str, Any]:
     return {"type": "ai", "data": {**fields, "response_metadata": {"model_provider": "openai"}}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "audio",
     [
         {"id": "au", "data": WAV, "transcript": "Hello.", "expires_at": 1},
@@ -968,8 +969,8 @@ def test_a_reasoning_item_without_a_type_loads_once() -> None:
     assert again.blocks == (thinking,)
 
 
-@pytest.mark.parametrize("key", ["reasoning", "audio", "tool_outputs"])
-@pytest.mark.parametrize("odd", ["words", 3, {"effort": "high"}, [3]])
+@each_case("key", ["reasoning", "audio", "tool_outputs"])
+@each_case("odd", ["words", 3, {"effort": "high"}, [3]])
 def test_unknown_values_of_openai_keys_become_metadata_or_blocks(key: str, odd: Any) -> None:
     (msg,) = load_native("langchain", [{"type": "ai", "content": "x", "additional_kwargs": {key: odd}}])
     is_in_metadata = (msg.metadata or {}).get("additional_kwargs") == {key: odd}

@@ -25,6 +25,7 @@ from agentkit import (
     load_request_options,
 )
 from agentkit.provider_kit import OutputSchema, Provider
+from tests.cases import each_case
 from tests.providers import LOOK, PROVIDERS, chat, user
 
 SCHEMA: Final[dict[str, Any]] = {
@@ -405,7 +406,7 @@ SERVER_STATE: Final = [
 ]
 
 
-@pytest.mark.parametrize(("provider", "request_", "key"), SERVER_STATE)
+@each_case(("provider", "request_", "key"), SERVER_STATE)
 def test_a_request_that_continues_messages_on_the_server_is_an_error(
     provider: str, request_: dict[str, Any], key: str
 ) -> None:
@@ -427,7 +428,7 @@ THOUGHTS: Final = [
 ]
 
 
-@pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
+@each_case("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
 def test_thinking_blocks_of_litellm_are_sent_back_to_anthropic(provider: str) -> None:
     reply = {"role": "assistant", "content": "Hi.", "reasoning_content": "First.", "thinking_blocks": THOUGHTS}
     msgs = load_native(provider, [{"role": "user", "content": "hi"}, reply, {"role": "user", "content": "And?"}])

@@ -37,6 +37,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import Provider
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, ScriptedModel
+from tests.cases import each_case
 from tests.providers import LOOK, user
 from tests.providers.calling import create_model
 
@@ -69,7 +70,7 @@ async def test_a_model_is_selected_with_one_string_or_with_two() -> None:
         assert model.formatter.model == "llama3.3:70b"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "options", "place"),
     [
         (("openai",), {}, "model"),
@@ -161,7 +162,7 @@ async def test_a_client_of_another_sdk_is_an_error() -> None:
     await claude.close()
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope"])
+@each_case("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope"])
 async def test_an_error_about_unknown_client_options_names_them(provider: str) -> None:
     options = {"nonsense": 1} if provider == "ollama" else {"nonsense": 1, "api_key": "k"}
     with pytest.raises(OptionError, match="client_options") as caught:
@@ -472,7 +473,7 @@ async def test_a_prompt_is_planned_again_only_once() -> None:
     assert len(model.calls) == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "calls"),
     [
         ({}, 1),
@@ -636,7 +637,7 @@ async def test_a_script_streams_the_same_replies() -> None:
     assert {"text-start", "text-delta", "tool-use-start", "tool-use-delta", "tool-use-end"} <= set(kinds)
 
 
-@pytest.mark.parametrize("replies", ["Hello.", Msg("Friday", "Hello.", "assistant"), [3]])
+@each_case("replies", ["Hello.", Msg("Friday", "Hello.", "assistant"), [3]])
 async def test_a_script_is_a_list_of_replies(replies: Any) -> None:
     with pytest.raises(OptionError, match="replies"):
         ScriptedModel(replies)

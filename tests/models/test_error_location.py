@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from agentkit import ImageBlock, Msg, TextBlock, ToolResultBlock, ToolUseBlock, URLSource
 from agentkit.models.error_location import locate_block
 from agentkit.provider_kit import WireLayout
+from tests.cases import each_case
 from tests.providers import PNG, chat, picture
 
 LAYOUT = chat("openai").layout
@@ -30,7 +29,7 @@ def _place(provider: str, error_text: str) -> str:
     return locate_block(error_text, plan.request, formatter.layout, MSGS, call_ids=plan.call_ids)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("provider", "error_text", "place"),
     [
         ("anthropic", "messages.0.content.1: text content blocks must be non-empty", "msgs[2].content[0]"),
@@ -70,7 +69,7 @@ REPEATED = [
 ]
 
 
-@pytest.mark.parametrize("path", ["messages.0.content.2", "messages.0.content.9.text", "messages[0].content[3]"])
+@each_case("path", ["messages.0.content.2", "messages.0.content.9.text", "messages[0].content[3]"])
 def test_a_path_to_a_part_without_an_input_block_names_no_block(path: str) -> None:
     layout = WireLayout(cache_markers=frozenset({"cachePoint"}))
     request: dict[str, Any] = {
@@ -88,7 +87,7 @@ def test_a_path_to_a_part_without_an_input_block_names_no_block(path: str) -> No
     assert locate_block(f"{path} and messages.2.content: bad", request, layout, REPEATED) == "msgs[2].content[0]"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "error_text",
     ["Something is wrong.", "messages.99.content.1: too far", "tools.0.name: bad", "messages", "input[x]", ""],
 )
@@ -119,7 +118,7 @@ def test_the_path_selects_one_of_several_equal_texts() -> None:
     assert locate_block("messages[2].content: bad", plan.request, LAYOUT, msgs) == "msgs[2].content[0]"
 
 
-@pytest.mark.parametrize("request_", [{}, {"messages": None}, {"messages": "x"}, {"messages": [None, 3, "hello"]}])
+@each_case("request_", [{}, {"messages": None}, {"messages": "x"}, {"messages": [None, 3, "hello"]}])
 def test_locating_an_error_in_any_request_raises_nothing(request_: dict[str, Any]) -> None:
     assert locate_block("messages[1].content[0] and messages.2", request_, LAYOUT, MSGS) == ""
 

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from agentkit import load_provider
 from agentkit.provider_kit import ErrorPatterns
+from tests.cases import each_case
 
 
 def test_two_pattern_tables_can_be_merged() -> None:
@@ -34,7 +33,7 @@ def test_without_patterns_a_text_has_no_token_counts() -> None:
     assert ErrorPatterns().parse_sizes("prompt is too long: 210000 tokens > 200000 maximum") is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("provider", "text", "expected"),
     [
         ("anthropic", "prompt is too long: 210000 tokens > 200000 maximum", (200_000, 210_000)),

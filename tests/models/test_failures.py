@@ -5,8 +5,6 @@ The texts come from the providers' documents and from recorded errors.
 
 import pickle
 
-import pytest
-
 from agentkit import (
     AuthError,
     BadRequestError,
@@ -19,6 +17,7 @@ from agentkit import (
 )
 from agentkit.models.failures import as_model_error, get_error_class
 from agentkit.provider_kit import ErrorPatterns, Failure
+from tests.cases import each_case
 
 CONTEXT_ERRORS = [
     ("openai", 400, "context_length_exceeded", "Too much."),
@@ -206,19 +205,19 @@ def _error(provider: str, failure: Failure, place: str = "") -> ModelError:
     return as_model_error(failure, provider, load_provider(provider).error_patterns, place)
 
 
-@pytest.mark.parametrize(("provider", "status", "code", "text"), CONTEXT_ERRORS)
+@each_case(("provider", "status", "code", "text"), CONTEXT_ERRORS)
 def test_a_prompt_that_is_too_long_is_a_context_length_error(
     provider: str, status: int | None, code: str | None, text: str
 ) -> None:
     assert type(_error(provider, Failure(text, status, code))) is ContextLengthError
 
 
-@pytest.mark.parametrize(("provider", "status", "code", "text"), OTHER_LIMITS)
+@each_case(("provider", "status", "code", "text"), OTHER_LIMITS)
 def test_another_limit_is_a_bad_request(provider: str, status: int, code: str | None, text: str) -> None:
     assert type(_error(provider, Failure(text, status, code))) is BadRequestError
 
 
-@pytest.mark.parametrize(("provider", "error_class", "status", "code", "text"), OTHER_ERRORS)
+@each_case(("provider", "error_class", "status", "code", "text"), OTHER_ERRORS)
 def test_status_code_and_text_select_the_error_class(
     provider: str, error_class: type[ModelError], status: int | None, code: str | None, text: str
 ) -> None:
@@ -227,7 +226,7 @@ def test_status_code_and_text_select_the_error_class(
     assert error.retryable is (error_class in (RateLimitError, OverloadedError))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "error_class"),
     [
         (400, BadRequestError),
@@ -252,7 +251,7 @@ def test_a_third_party_provider_declares_its_own_patterns() -> None:
     assert get_error_class(Failure("Later.", code="busy"), patterns) is OverloadedError
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "code", "error_class"),
     [(498, None, AuthError), (499, None, OverloadedError), (None, "498", AuthError), (400, None, BadRequestError)],
 )
@@ -269,7 +268,7 @@ def test_the_patterns_of_another_provider_do_not_apply() -> None:
     assert type(_error("anthropic", Failure("Range of input length should be [1, 9]", 400))) is BadRequestError
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("provider", "code"),
     [
         ("openai", "insufficient_quota"),
@@ -283,7 +282,7 @@ def test_an_exhausted_quota_is_not_retryable(provider: str, code: str) -> None:
     assert not error.retryable
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("provider", "code", "text", "seconds"),
     [
         (
@@ -307,7 +306,7 @@ def test_a_rate_limit_is_retryable(provider: str, code: str | None, text: str, s
     assert error.retryable
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "text"),
     [
         (400, "Conversation roles must alternate user/assistant/user/assistant/..."),

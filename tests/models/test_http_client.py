@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from agentkit.provider_kit import Failure, as_network_failure, is_transport_error, split_http_options
+from tests.cases import each_case
 
 
 def test_options_are_split_into_parameters_and_http_options() -> None:
@@ -23,7 +24,7 @@ def test_errors_of_http_clients_are_transport_errors(error: Exception) -> None:
     assert as_network_failure(error) == Failure(str(error), network=True)
 
 
-@pytest.mark.parametrize("error", [ValueError("bad"), TimeoutError(), ConnectionError()])
+@each_case("error", [ValueError("bad"), TimeoutError(), ConnectionError()])
 def test_other_errors_are_not_transport_errors(error: Exception) -> None:
     assert not is_transport_error(error)
 

@@ -9,6 +9,7 @@ import pytest
 
 from agentkit import AuthError, OptionError
 from agentkit.provider_kit import HttpEndpoint, native_to_json
+from tests.cases import each_case
 
 
 class BirdEndpoint(HttpEndpoint):
@@ -54,17 +55,16 @@ async def test_a_stream_brings_its_request_id() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "message", "status"),
-    [
-        (httpx2.Response(404, json={"message": "no such bird"}), "no such bird", 404),
-        (httpx2.Response(400, json={"error": {"message": "too loud"}}), "too loud", 400),
-        (httpx2.Response(502, text="<html>Bad gateway</html>"), "<html>Bad gateway</html>", 502),
-        (httpx2.Response(503), "Service Unavailable", 503),
-    ],
-    ids=["a message", "an error object", "no JSON", "no body"],
+    {
+        "a message": (httpx2.Response(404, json={"message": "no such bird"}), "no such bird", 404),
+        "an error object": (httpx2.Response(400, json={"error": {"message": "too loud"}}), "too loud", 400),
+        "no JSON": (httpx2.Response(502, text="<html>Bad gateway</html>"), "<html>Bad gateway</html>", 502),
+        "no body": (httpx2.Response(503), "Service Unavailable", 503),
+    },
 )
-@pytest.mark.parametrize("stream", [False, True])
+@each_case("stream", [False, True])
 async def test_an_error_status_becomes_a_failure(
     answer: httpx2.Response, message: str, status: int, stream: bool
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 from agentkit import OptionError, ProviderError, available_providers, load_provider
 from agentkit.cli import run
 from agentkit.provider_kit import FormatterBase, Provider
+from tests.cases import each_case
 from tests.conftest import EchoFormatter
 
 
@@ -45,7 +46,7 @@ def test_a_provider_has_a_name_and_two_formatters() -> None:
         provider.name = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", available_providers())
+@each_case("name", available_providers())
 def test_a_loaded_formatter_needs_no_argument_and_no_sdk(name: str) -> None:
     provider = load_provider(name)
     for formatter in (provider.chat_formatter(), provider.multi_agent_formatter()):
@@ -156,7 +157,7 @@ def test_a_damaged_installation_does_not_affect_built_in_providers(
         assert load_provider("openai").name == "openai"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "value"),
     [
         ("name", None),

@@ -4,14 +4,13 @@ from email.utils import formatdate
 from time import time
 from typing import Any
 
-import pytest
-
 from agentkit.provider_kit import find_request_id, parse_retry_after
+from tests.cases import each_case
 
 HEADERS = ("request-id", "x-request-id", "apim-request-id")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("headers", "seconds"),
     [
         ({"retry-after": "7"}, 7.0),
@@ -33,7 +32,7 @@ def test_an_http_date_becomes_seconds() -> None:
     assert parse_retry_after({"retry-after": formatdate(0, usegmt=True)}) == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("headers", "request_id"),
     [
         ({"request-id": "req_1"}, "req_1"),

@@ -13,6 +13,7 @@ from anthropic.lib.vertex import AsyncAnthropicVertex
 from agentkit.provider_kit import EndpointBase, OutgoingRequest
 from agentkit_anthropic import AnthropicEndpoint
 from agentkit_openai import OpenAIChatEndpoint
+from tests.cases import each_case
 
 BODY = {"model": "m"}
 
@@ -60,7 +61,7 @@ CLIENTS: dict[str, tuple[type[EndpointBase], Callable[[], Any], dict[str, Any]]]
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("case", CLIENTS)
+@each_case("case", [*CLIENTS])
 async def test_only_clients_that_read_the_body_get_an_object(case: str) -> None:
     endpoint_class, create_client, expected = CLIENTS[case]
     client, response = create_client(), _Response()

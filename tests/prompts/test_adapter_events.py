@@ -22,6 +22,7 @@ from agentkit.prompts import (
     stream,
 )
 from agentkit.testing import ScriptedModel
+from tests.cases import each_case
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +35,7 @@ REPLIES: dict[type[Adapter], str] = {
 }
 
 
-@pytest.mark.parametrize("kind", REPLIES)
+@each_case("kind", [*REPLIES])
 def test_each_step_has_a_start_and_an_end_with_one_id(kind: type[Adapter]) -> None:
     events: list[AdapterEvent] = []
     adapter = kind(observe=events.append)
@@ -90,7 +91,7 @@ class Inherited(Extended):
     """Adapter without methods of its own."""
 
 
-@pytest.mark.parametrize("kind", [Silent, Extended, Mixed, Inherited])
+@each_case("kind", [Silent, Extended, Mixed, Inherited])
 async def test_a_step_of_a_subclass_has_one_start_and_one_end(kind: type[ChatAdapter]) -> None:
     events: list[AdapterEvent] = []
     adapter = kind(observe=events.append)

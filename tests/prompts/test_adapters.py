@@ -41,6 +41,7 @@ from agentkit.prompts import (
     Signature,
 )
 from agentkit.provider_kit import OutputSchema
+from tests.cases import each_case
 from tests.profiles import examples
 
 
@@ -262,7 +263,7 @@ def test_tools_are_sentences_in_the_prompt() -> None:
     assert '(must be a JSON object like {"tool_calls": [{"name": "...", "args": {...}}]})' in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "section",
     [
         '{"tool_calls": [{"name": "add", "args": {"a": 1}}]}',
@@ -279,7 +280,7 @@ def test_tool_calls_in_a_text_become_blocks_with_ids(section: str) -> None:
     assert CHAT.parse(Agent, f"[[ ## calls ## ]]\n{section}\n\n[[ ## answer ## ]]\n4") == outputs
 
 
-@pytest.mark.parametrize("section", ["look it up", '[{"args": {}}]', '[{"name": "add", "args": 3}]', "[3]"])
+@each_case("section", ["look it up", '[{"args": {}}]', '[{"name": "add", "args": 3}]', "[3]"])
 def test_a_text_without_tool_calls_is_a_wrong_value(section: str) -> None:
     with pytest.raises(ParseError) as caught:
         CHAT.parse(Agent, f"[[ ## calls ## ]]\n{section}\n\n[[ ## answer ## ]]\n4")
@@ -329,7 +330,7 @@ class Report(Signature):
     note: str | None = OutputField()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("[[ ## title ## ]]\nTides", ("Tides", 1, None)),
@@ -350,7 +351,7 @@ def test_sections_are_read(text: str, expected: tuple[Any, ...]) -> None:
     assert tuple(outputs.values()) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "failure", "place", "partial"),
     [
         ("", "no_structure", "title", {"pages": 1, "note": None}),
@@ -384,7 +385,7 @@ def test_a_value_that_may_lack_its_end_is_no_value(adapter: Adapter, text: str) 
     assert (caught.value.failure, caught.value.partial["title"], caught.value.message) == ("cut_off", "Tid", reply)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ('{"title": "Tides"}', ("Tides", 1, None)),
@@ -399,7 +400,7 @@ def test_the_json_object_of_a_reply_is_read(text: str, expected: tuple[Any, ...]
     assert tuple(JSON.parse(Report, text).values()) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "failure", "place"),
     [
         ("none", "no_structure", "reply"),
@@ -469,7 +470,7 @@ def test_the_json_adapter_asks_for_the_schema_of_closed_outputs(provider: str) -
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("provider", "signature", "adapter"),
     [("openai", Counts, JSON), ("deepseek", Judge, JSON), ("openai", Agent, JSONAdapter(native_tools=False))],
 )
@@ -603,9 +604,7 @@ def test_an_input_of_the_type_history_becomes_turns() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text", ["\ue0000\ue000", "\ue000", "\ue000\ue001\ue0020\ue002", "\ue0001\ue000\ue0007\ue000"]
-)
+@each_case("text", ["\ue0000\ue000", "\ue000", "\ue000\ue001\ue0020\ue002", "\ue0001\ue000\ue0007\ue000"])
 def test_no_text_can_take_the_place_of_a_media_block(text: str) -> None:
     class Pictures(Signature):
         """Look."""
@@ -619,7 +618,7 @@ def test_no_text_can_take_the_place_of_a_media_block(text: str) -> None:
     assert content[0].text == f'[[ ## pictures ## ]]\n{{"{text}": "'
 
 
-@pytest.mark.parametrize("annotation", [dict[int], Callable[[], int], type("Handle", (), {})])  # type: ignore[misc]
+@each_case("annotation", [dict[int], Callable[[], int], type("Handle", (), {})])  # type: ignore[misc]
 def test_a_type_without_json_schema_is_an_option_error_of_a_compact_request(annotation: Any) -> None:
     signature = Signature("question -> answer").with_updated_fields("answer", annotation)
     capabilities = load_provider("openai").chat_formatter().capabilities("gpt-4o")

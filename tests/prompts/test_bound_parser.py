@@ -11,6 +11,7 @@ from agentkit.prompts import OutputField, Signature, parsers
 from agentkit.prompts.bound_parser import bind_parser
 from agentkit.prompts.examples import ReplyText
 from agentkit.prompts.parsers import first_word, last_code_block, structured, text, tool_call, yaml
+from tests.cases import each_case
 
 
 class Judge(Signature):
@@ -25,7 +26,7 @@ ONE: Final[Any] = Signature("question -> answer: int")
 WORD: Final[Any] = Signature("question -> answer: Literal['yes']")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parser", "signature", "outputs", "expected"),
     [
         (structured, Judge, VALUES, '{\n  "verdict": "good",\n  "score": 3\n}'),

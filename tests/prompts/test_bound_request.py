@@ -19,6 +19,7 @@ from agentkit import AgentkitError, ImageBlock, MessageError, OptionError, URLSo
 from agentkit.prompts import bound_request
 from agentkit.prompts.fields import InputField, OutputField
 from agentkit.prompts.signature import Signature, SignatureMeta
+from tests.cases import each_case
 from tests.profiles import examples
 
 
@@ -102,7 +103,7 @@ REFUSED: Final[list[tuple[dict[str, Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "text"), REFUSED)
+@each_case(("values", "text"), REFUSED)
 def test_invalid_values_are_refused(values: dict[str, Any], text: str) -> None:
     binders: list[Callable[[], object]] = [lambda: Judge(**values), lambda: Judge.from_dict(values)]
     for bind in binders:
@@ -190,7 +191,7 @@ def test_the_values_become_json_and_load_again() -> None:
     assert Report.from_dict(data) == bound
 
 
-@pytest.mark.parametrize("data", [3, "x", [1], None, {1: 2}])
+@each_case("data", [3, "x", [1], None, {1: 2}])
 def test_data_that_is_no_object_with_names_is_refused(data: Any) -> None:
     with pytest.raises(MessageError, match=r"^Judge: expected"):
         Judge.from_dict(data)
@@ -208,7 +209,7 @@ CHOICES: Final[list[tuple[Any, tuple[Any, ...]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "values"), CHOICES)
+@each_case(("annotation", "values"), CHOICES)
 def test_choices_are_the_values_of_the_only_output(annotation: Any, values: tuple[Any, ...]) -> None:
     task = Signature("a ->").append("b", OutputField(), annotation)
     assert task.choices() == values
@@ -216,7 +217,7 @@ def test_choices_are_the_values_of_the_only_output(annotation: Any, values: tupl
     assert bound_request.choices(task(a="x")) == values
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("a -> b", "StringSignature.b: the type of the output is not a Literal, an Enum or bool. "),
@@ -328,7 +329,7 @@ def test_a_class_may_declare_a_field_of_any_name(name: str) -> None:
     assert task.signature == f"{name} -> "
 
 
-@pytest.mark.parametrize("name", [name for name in _OPERATIONS if _is_reserved(name)])
+@each_case("name", [name for name in _OPERATIONS if _is_reserved(name)])
 def test_names_that_python_reserves_are_refused(name: str) -> None:
     binders: Sequence[Callable[[], object]] = [
         lambda: Signature("->").append(name, InputField()),

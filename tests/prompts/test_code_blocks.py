@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agentkit.prompts.code_blocks import find_last_code_block, unfence
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "code"),
     [
         ("```\na\n```", "a"),
@@ -32,7 +33,7 @@ def test_the_last_fence_has_this_content(text: str, code: str | None) -> None:
     assert find_last_code_block(text) == code
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "content"),
     [
         ("```json\n[1]\n```", "[1]"),

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from agentkit import ImageBlock, OptionError, ParseError, TextBlock, ToolUseBlock, URLSource, load_provider
 from agentkit.prompts import Code, InputField, JSONAdapter, OutputField, Reasoning, Signature
 from agentkit.prompts.compact_schema import compact_type
+from tests.cases import each_case
 
 
 class Color(enum.Enum):
@@ -49,7 +50,7 @@ class Pair(BaseModel):
     right: Stop
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("annotation", "expected"),
     [
         (str, "string"),

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from agentkit import MessageError, MissingExtraError, OptionError
 from agentkit.prompts.examples import Completeness, Example, ReplyText, load_examples, select_examples
+from tests.cases import each_case
 from tests.profiles import examples
 
 AnyExample: Any = Example
@@ -24,7 +25,7 @@ AnyExample: Any = Example
 # -- values ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("inputs", "outputs", "completeness"),
     [
         ({"q": 1, "c": []}, {"a": "", "s": 0}, "complete"),
@@ -71,13 +72,13 @@ WRONG_ARGUMENTS: list[tuple[tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "reason"), WRONG_ARGUMENTS)
+@each_case(("arguments", "reason"), WRONG_ARGUMENTS)
 def test_wrong_types_are_refused(arguments: tuple[Any, ...], reason: str) -> None:
     with pytest.raises(OptionError, match=reason):
         AnyExample(*arguments)
 
 
-@pytest.mark.parametrize("tags", ["easy", ["easy"], ("easy",), {"easy"}])
+@each_case("tags", ["easy", ["easy"], ("easy",), {"easy"}])
 def test_tags_become_a_tuple(tags: Any) -> None:
     assert AnyExample({}, {}, tags=tags).tags == ("easy",)
 
@@ -96,7 +97,7 @@ def numbers(selected: Sequence[Example]) -> list[int]:
     return [example.inputs["n"] for example in selected]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "selected"),
     [
         ({}, [*range(10)]),
@@ -126,7 +127,7 @@ def test_excluded_inputs_are_compared_as_json() -> None:
     assert select_examples([example], exclude={"path": [1, 2], "point": {"x": 2}}) == [example]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "reason"),
     [
         ({"count": -1}, "count: must be an integer of at least 0, got -1"),

@@ -10,6 +10,7 @@ import pytest
 from agentkit import OptionError, ParseError, TemplateError
 from agentkit.prompts.feedback import FEEDBACK_TEMPLATE, Feedback
 from agentkit.prompts.prompt_templates import PromptTemplates
+from tests.cases import each_case
 
 AnyFeedback: Any = Feedback
 
@@ -40,7 +41,7 @@ def test_a_template_reads_the_label_and_the_meta_values() -> None:
     assert PromptTemplates().render("Judge", "feedback", {"feedback": feedback}, default=source) == "cheeky: 2"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "feedback"),
     [
         (ParseError("no JSON", label="bad", meta={"a": 1}), Feedback("bad", "no JSON", {"a": 1})),
@@ -63,7 +64,7 @@ def test_feedback_does_not_change_and_shares_no_values() -> None:
         feedback.label = "x"  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "reason"),
     [
         ((1,), "Feedback.label: expected str, got int"),

@@ -21,6 +21,7 @@ from agentkit.prompts.field_texts import field_list, list_entry, placeholder, sc
 from agentkit.prompts.field_types import Code, History, Reasoning
 from agentkit.prompts.fields import InputField, OutputField
 from agentkit.prompts.signature import Signature
+from tests.cases import each_case
 
 
 class Color(Enum):
@@ -432,7 +433,7 @@ INPUTS: Final[list[tuple[Any, dict[str, Any], str]]] = [
 """Type, options, and the list entry after the name, for types that outputs do not have."""
 
 
-@pytest.mark.parametrize(("annotation", "options", "entry", "note", "requirement"), OUTPUTS)
+@each_case(("annotation", "options", "entry", "note", "requirement"), OUTPUTS)
 def test_an_output_has_the_texts_that_dspy_writes(
     annotation: Any, options: dict[str, Any], entry: str, note: str, requirement: str
 ) -> None:
@@ -445,7 +446,7 @@ def test_an_output_has_the_texts_that_dspy_writes(
 ENTRIES: Final = [*INPUTS, *(row[:3] for row in OUTPUTS)]
 
 
-@pytest.mark.parametrize(("annotation", "options", "entry"), ENTRIES)
+@each_case(("annotation", "options", "entry"), ENTRIES)
 def test_an_input_has_the_entry_that_dspy_writes_and_a_placeholder_without_note(
     annotation: Any, options: dict[str, Any], entry: str
 ) -> None:

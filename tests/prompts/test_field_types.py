@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agentkit import Msg, OptionError, TextBlock
 from agentkit.prompts.field_types import Citation, Code, History, Reasoning, read_citations
+from tests.cases import each_case
 from tests.profiles import examples
 
 SQL: Any = Code["sql"]
@@ -26,14 +27,14 @@ def test_reasoning_is_a_string() -> None:
     assert pickle.loads(pickle.dumps(reasoning)) == reasoning
 
 
-@pytest.mark.parametrize("value", ["a", {"content": "a"}, Reasoning("a")])
+@each_case("value", ["a", {"content": "a"}, Reasoning("a")])
 def test_pydantic_validates_reasoning(value: object) -> None:
     parsed = TypeAdapter(Reasoning).validate_python(value)
     assert parsed == "a"
     assert type(parsed) is Reasoning
 
 
-@pytest.mark.parametrize("value", [5, None, {"text": "a"}, {"content": 5}, {"content": "a", "more": 1}])
+@each_case("value", [5, None, {"text": "a"}, {"content": 5}, {"content": "a", "more": 1}])
 def test_pydantic_refuses_other_reasoning(value: object) -> None:
     with pytest.raises(ValidationError, match="expected a text or"):
         TypeAdapter(Reasoning).validate_python(value)
@@ -51,7 +52,7 @@ def test_code_has_a_language_and_a_type_name() -> None:
     assert SQL("SELECT 1").code == "SELECT 1"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "code"),
     [
         ("x = 1", "x = 1"),
@@ -72,13 +73,13 @@ def test_pydantic_reads_code(value: object, code: str) -> None:
     assert (parsed, type(parsed)) == (code, SQL)
 
 
-@pytest.mark.parametrize("value", [5, None, {"text": "a"}])
+@each_case("value", [5, None, {"text": "a"}])
 def test_pydantic_refuses_other_code(value: object) -> None:
     with pytest.raises(ValidationError, match="expected a text or"):
         TypeAdapter(Code).validate_python(value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "written"),
     [
         ("x = 1", "x = 1"),
@@ -111,7 +112,7 @@ def test_code_is_pickled_with_its_type(code: Code) -> None:
     assert type(deepcopy(code)) is type(code)
 
 
-@pytest.mark.parametrize("language", ["", "a b", "a`b", "a\n", 5])
+@each_case("language", ["", "a b", "a`b", "a\n", 5])
 def test_a_language_that_cannot_follow_a_fence_is_refused(language: Any) -> None:
     with pytest.raises(OptionError, match="expected the name of a language"):
         Code[language]
@@ -159,14 +160,14 @@ def test_a_history_keeps_its_rows() -> None:
     assert repr(History([{"a": 1}])) == "History([{'a': 1}])"
 
 
-@pytest.mark.parametrize("value", [[{"a": 1}], ({"a": 1},), {"messages": [{"a": 1}]}, History([{"a": 1}])])
+@each_case("value", [[{"a": 1}], ({"a": 1},), {"messages": [{"a": 1}]}, History([{"a": 1}])])
 def test_pydantic_validates_a_history(value: object) -> None:
     adapter = TypeAdapter(History)
     assert adapter.validate_python(value) == History([{"a": 1}])
     assert adapter.dump_python(History([{"a": 1}]), mode="json") == [{"a": 1}]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rows", "place"),
     [
         ("ab", "history"),

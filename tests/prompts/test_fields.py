@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from agentkit import ImageBlock, MessageError, OptionError, ParseError, Tool, URLSource
 from agentkit.prompts.fields import InputField, OutputField, SignatureField
+from tests.cases import each_case
 
 
 def _output(type: Any, **options: Any) -> SignatureField:
@@ -36,14 +37,14 @@ INVALID_OPTIONS: Final[list[tuple[dict[str, Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "text"), INVALID_OPTIONS)
+@each_case(("options", "text"), INVALID_OPTIONS)
 def test_an_invalid_option_is_refused(options: dict[str, Any], text: str) -> None:
     with pytest.raises(OptionError) as caught:
         OutputField(**options)
     assert str(caught.value) == text
 
 
-@pytest.mark.parametrize("name", ["two words", "", "a-b", "1a", 3, "__class__", "__init__", "__dict__"])
+@each_case("name", ["two words", "", "a-b", "1a", 3, "__class__", "__init__", "__dict__"])
 def test_an_invalid_name_is_refused(name: Any) -> None:
     with pytest.raises(OptionError) as caught:
         InputField().with_type(name, str)
@@ -66,7 +67,7 @@ VIOLATIONS: Final[list[tuple[Any, dict[str, Any], object, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("type", "options", "valid", "invalid"), VIOLATIONS)
+@each_case(("type", "options", "valid", "invalid"), VIOLATIONS)
 def test_a_value_that_violates_a_constraint_is_refused(
     type: Any, options: dict[str, Any], valid: object, invalid: object
 ) -> None:
@@ -106,7 +107,7 @@ def test_constraints_that_do_not_fit_the_type_are_refused(
     assert str(caught.value).startswith(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("annotation", "options"),
     [(str, {"pattern": "("}), (int, {"multiple_of": 0}), (dict[int], {"max_length": 3})],  # type: ignore[misc]
 )
@@ -171,7 +172,7 @@ JSON_VALUES: Final[list[tuple[Any, object, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "value", "dumped"), JSON_VALUES)
+@each_case(("annotation", "value", "dumped"), JSON_VALUES)
 def test_a_value_becomes_json_and_loads_again(annotation: Any, value: object, dumped: object) -> None:
     field = InputField().with_type("value", annotation)
     assert field.dump(value) == dumped

@@ -20,6 +20,7 @@ from agentkit.prompts import (
 from agentkit.prompts.history_rows import read_row
 from agentkit.testing import ScriptedModel
 from agentkit_openai import OpenAIChatFormatter
+from tests.cases import each_case
 
 
 class Agent(Signature):
@@ -115,7 +116,7 @@ INVALID_ROWS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "place"), INVALID_ROWS)
+@each_case(("value", "place"), INVALID_ROWS)
 def test_an_invalid_row_is_an_error_with_its_place(value: object, place: str) -> None:
     with pytest.raises(OptionError, match=place):
         read_row({"calls": value}, "history[0]", Agent.fields)
@@ -130,7 +131,7 @@ def test_a_stored_request_has_the_same_messages(native_tools: bool) -> None:
     assert adapter.format(Agent, loaded) == adapter.format(Agent, request)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [
         RESULTS,
@@ -140,7 +141,7 @@ def test_a_stored_request_has_the_same_messages(native_tools: bool) -> None:
         [{"type": "tool_use", "id": 3}],
     ],
 )
-@pytest.mark.parametrize("native_tools", [False, True])
+@each_case("native_tools", [False, True])
 def test_a_row_that_is_no_exchange_is_an_error(value: object, native_tools: bool) -> None:
     with pytest.raises(OptionError, match=r"^history\[0\]\.calls"):
         format_rows(ChatAdapter(native_tools=native_tools), {"question": "One?", "calls": value})

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from agentkit import MissingExtraError
 from agentkit.prompts import lenient_json
 from agentkit.prompts.lenient_json import read_json, read_strict_json, require_json_repair
+from tests.cases import each_case
 from tests.profiles import examples
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "value"),
     [
         ("3", 3),
@@ -46,7 +47,7 @@ def test_a_text_contains_this_value(text: str, value: object) -> None:
     assert type(read_json(text, "nothing")) is type(value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -33,6 +33,7 @@ from agentkit.prompts import (
     ask,
 )
 from agentkit.testing import LoopbackServer, ScriptedModel
+from tests.cases import each_case
 from tests.providers import PROVIDERS
 from tests.providers.calling import create_model
 
@@ -157,7 +158,7 @@ async def test_all_attempts_are_in_the_error() -> None:
     assert [attempt.error.place for attempt in caught.value.attempts] == ["score"] * 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("finish_reason", "failure"),
     [("length", "cut_off"), ("refusal", "refused"), ("content_filter", "filtered"), ("interrupted", "cut_off")],
 )
@@ -221,7 +222,7 @@ async def test_tools_of_the_call_are_offered_without_a_field() -> None:
     assert all(call.request["tools"][0]["function"]["name"] == "search" for call in model.calls)
 
 
-@pytest.mark.parametrize("adapter", [None, CHAT, XMLAdapter(), PromptAdapter(), JSONAdapter()])
+@each_case("adapter", [None, CHAT, XMLAdapter(), PromptAdapter(), JSONAdapter()])
 async def test_tool_calls_are_the_result_without_an_output_for_them(adapter: Any) -> None:
     model = ScriptedModel([CALL])
     prediction = await ask(model, REQUEST, adapter=adapter, tools=[search], retries=1)
@@ -316,7 +317,7 @@ async def test_the_current_request_survives_a_small_budget() -> None:
     assert len(messages) < len(history)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("limit", "lines", "examples"),
     [(10_000, 9, 3), (1_500, 5, 3), (1_000, 1, 3), (900, 0, 3), (800, 0, 2), (600, 0, 1), (500, 0, 0)],
 )
@@ -339,7 +340,7 @@ async def test_a_budget_drops_the_history_first_and_then_whole_examples(
     assert "It rains." in str(messages[-1])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "place"),
     [
         ({"retries": -1}, "retries"),
@@ -358,7 +359,7 @@ async def test_an_invalid_option_is_refused_before_the_call(options: Any, place:
     assert model.calls == []
 
 
-@pytest.mark.parametrize("request_", [Judge, "text", {"answer": "x"}])
+@each_case("request_", [Judge, "text", {"answer": "x"}])
 async def test_a_request_without_values_is_refused(request_: Any) -> None:
     with pytest.raises(OptionError, match=r"^request: expected a signature with values"):
         await ask(ScriptedModel([GOOD]), request_)

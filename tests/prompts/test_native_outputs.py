@@ -24,6 +24,7 @@ from agentkit.prompts import (
 )
 from agentkit.testing import ScriptedModel
 from agentkit_openai import OpenAIChatFormatter
+from tests.cases import each_case
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +45,7 @@ ADAPTERS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", ADAPTERS)
+@each_case("name", [*ADAPTERS])
 def test_the_prompt_omits_reasoning_and_the_thinking_is_the_output(name: str) -> None:
     adapter: Adapter = ADAPTERS[name][0]
     text: str = ADAPTERS[name][1]
@@ -106,7 +107,7 @@ ONE_CALL = Msg("F", [CALL], "assistant")
 TWO_CALLS = Msg("F", [CALL, ToolUseBlock("c2", "look", {})], "assistant")
 
 
-@pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
+@each_case("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
 def test_a_missing_section_for_tool_calls_is_no_empty_list(kind: type[Adapter]) -> None:
     adapter = kind(native_tools=False)
     with pytest.raises(ParseError) as caught:
@@ -118,8 +119,8 @@ def test_a_missing_section_for_tool_calls_is_no_empty_list(kind: type[Adapter]) 
     assert adapter.parse(optional, reply) == {"calls": [CALL]}
 
 
-@pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter, PromptAdapter])
-@pytest.mark.parametrize(("reply", "count"), [(Msg("F", "{}", "assistant"), 0), (TWO_CALLS, 2)])
+@each_case("kind", [ChatAdapter, JSONAdapter, XMLAdapter, PromptAdapter])
+@each_case(("reply", "count"), [(Msg("F", "{}", "assistant"), 0), (TWO_CALLS, 2)])
 def test_tool_calls_obey_the_constraints_of_their_output(kind: type[Adapter], reply: Msg, count: int) -> None:
     adapter = kind(native_tools=True)
     assert adapter.parse(Router, ONE_CALL) == {"calls": [CALL]}
@@ -171,7 +172,7 @@ def cite(text: str) -> Msg:
     return Msg("F", [TextBlock(text, metadata={"citations": [{"cited_text": "Rain all day."}]})], "assistant")
 
 
-@pytest.mark.parametrize("name", CITING)
+@each_case("name", [*CITING])
 def test_the_prompt_omits_citations_and_the_citations_of_the_reply_are_the_output(name: str) -> None:
     adapter: Adapter = CITING[name][0]
     text: str = CITING[name][1]
@@ -185,12 +186,12 @@ def test_the_prompt_omits_citations_and_the_citations_of_the_reply_are_the_outpu
     assert adapter.parse(Report, text) == {"answer": "It rains.", "sources": []}
 
 
-@pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
+@each_case("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
 def test_without_the_option_the_prompt_has_citations(kind: type[Adapter]) -> None:
     assert "sources" in kind().format(Report, {"question": "Weather?"})[0].text
 
 
-@pytest.mark.parametrize("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
+@each_case("kind", [ChatAdapter, JSONAdapter, XMLAdapter])
 def test_a_missing_section_for_citations_is_no_empty_list(kind: type[Adapter]) -> None:
     text: str = next(text for adapter, text in CITING.values() if type(adapter) is kind)
     with pytest.raises(ParseError) as caught:

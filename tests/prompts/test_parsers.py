@@ -26,6 +26,7 @@ from agentkit.prompts.parsers import (
     tool_call,
     yaml,
 )
+from tests.cases import each_case
 from tests.profiles import examples
 
 
@@ -60,7 +61,7 @@ def reply(*blocks: TextBlock | ToolUseBlock, reason: str = "stop") -> Msg:
 YesNo: Any = Literal["yes", "no"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parser", "content", "value"),
     [
         (text, " a ", " a "),
@@ -104,7 +105,7 @@ def test_a_reply_has_this_value(parser: Parser[Any], content: str, value: object
         assert type(parsed) is type(value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parser", "content", "failure", "place", "description"),
     [
         (json, "no", "no_structure", "reply", "expected JSON, but the text contains none"),
@@ -155,7 +156,7 @@ def test_a_reply_without_the_value_is_a_parse_error(
     assert str(returned) == str(error)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reason", "failure"),
     [
         ("length", "cut_off"),
@@ -166,7 +167,7 @@ def test_a_reply_without_the_value_is_a_parse_error(
         ("content_filter", "filtered"),
     ],
 )
-@pytest.mark.parametrize("parser", [text, json, yaml, last_code_block, first_word, structured])
+@each_case("parser", [text, json, yaml, last_code_block, first_word, structured])
 def test_a_reply_that_ended_early_is_not_parsed(parser: Parser[Any], reason: str, failure: str) -> None:
     message = reply(TextBlock("```\n1\n```"), call("search", query="x"), reason=reason)
     for variant in (parser, parser.with_tools(search), tool_call.as_type(Move)):
@@ -175,12 +176,12 @@ def test_a_reply_that_ended_early_is_not_parsed(parser: Parser[Any], reason: str
         assert (caught.value.failure, caught.value.message) == (failure, message)
 
 
-@pytest.mark.parametrize("reason", ["stop", "tool_use", "other"])
+@each_case("reason", ["stop", "tool_use", "other"])
 def test_a_complete_reply_is_parsed(reason: str) -> None:
     assert text.parse(reply(TextBlock("a"), reason=reason)) == "a"
 
 
-@pytest.mark.parametrize("parser", [text, json, yaml, last_code_block, first_word, structured])
+@each_case("parser", [text, json, yaml, last_code_block, first_word, structured])
 def test_a_tool_call_is_no_text(parser: Parser[Any]) -> None:
     with pytest.raises(ParseError, match="expected a text, got a call of the tool search"):
         parser.parse(reply(TextBlock("1"), call("search", query="x")))
@@ -198,7 +199,7 @@ def test_a_tool_call_has_the_fields_of_the_type() -> None:
     assert parser.tool_choice == ToolChoice("tool", "Move")
 
 
-@pytest.mark.parametrize("type_", [int, Literal["a", "b"], Move | None, Optional[Move], list[Move]], ids=str)  # noqa: UP045
+@each_case("type_", [int, Literal["a", "b"], Move | None, Optional[Move], list[Move]])  # noqa: UP045
 def test_the_name_of_a_typing_form_is_no_name_of_a_tool(type_: Any) -> None:
     assert [tool.name for tool in tool_call.as_type(type_).tools] == ["answer"]
 
@@ -213,7 +214,7 @@ def test_a_type_without_fields_is_the_only_argument_of_the_tool() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     "calls",
     [[], [call("Move", column=1), call("Move", "c2", column=1)], [call("search", query="x")], [call("Move")]],
 )
@@ -270,7 +271,7 @@ def plan_trip(stops: list[Stop], *, is_return: bool = False) -> str:
     return str((stops, is_return))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "place", "reason"),
     [
         ({"stops": 3}, ".stops", "Input should be a valid list (got int 3)"),
@@ -328,7 +329,7 @@ def test_two_tools_with_one_name_are_an_error() -> None:
         text.with_tools(search, search)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parser", "response_format", "reply_format"),
     [
         (text, None, ReplyFormat()),
@@ -396,7 +397,7 @@ def test_strip_needs_a_text() -> None:
         json.strip().parse("3")
 
 
-@pytest.mark.parametrize("value", [None, 5, b"a"])
+@each_case("value", [None, 5, b"a"])
 def test_a_reply_is_a_message_or_a_text(value: Any) -> None:
     with pytest.raises(OptionError, match="expected a Msg or a text"):
         text.parse(value)

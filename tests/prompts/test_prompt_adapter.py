@@ -51,6 +51,7 @@ from agentkit.prompts.parsers import last_code_block, structured, text, tool_cal
 from agentkit.prompts.prompt_texts import get_empty_templates
 from agentkit.testing import ScriptedModel
 from agentkit.tools.json_schema import as_output_schema
+from tests.cases import each_case
 from tests.profiles import examples
 
 CAPABILITIES: Final = ScriptedModel([]).formatter.capabilities("gpt-5")
@@ -199,7 +200,7 @@ def test_no_input_changes_another_message_or_the_template() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "template", ["{{ query.__class__ }}", "{{ query.harbor.__class__ }}", "{{ params.f() }}", "{{ self.x }}"]
 )
 def test_a_template_reaches_no_python_object(template: str) -> None:
@@ -299,7 +300,7 @@ def test_the_response_format_of_several_outputs_is_closed() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("signature", "parser", "reply", "place", "failure"),
     [
         (Judge, None, '{"verdict": "good", "score": 11}', "score", "wrong_value"),
@@ -339,7 +340,7 @@ def test_a_parser_may_return_any_record() -> None:
         PromptAdapter(parser=parsers.json.map(lambda _: {"score": 3})).parse(Judge, reply)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parser", "signature", "is_valid"),
     [
         (parsers.json.validate(lambda _: None), Height, False),
@@ -450,7 +451,7 @@ def test_the_value_of_one_output_is_the_one_that_was_written(
     assert adapter.parse(signature, reply) == {"answer": values[name]}
 
 
-@pytest.mark.parametrize("parser", [structured, parsers.json, yaml])
+@each_case("parser", [structured, parsers.json, yaml])
 def test_numbers_that_json_lacks_are_read(parser: Any) -> None:
     signature: Any = Signature("a -> b: float, c: float")
     adapter = PromptAdapter(parser=parser)
@@ -538,7 +539,7 @@ def test_the_tools_of_the_parser_and_of_the_call_are_requested_once() -> None:
 # -- options --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "message"),
     [
         ({"system": 3}, "system: expected str, got int"),
@@ -688,7 +689,7 @@ async def test_tool_calls_are_the_value_of_a_parser_with_tools() -> None:
     assert [tool["function"]["name"] for tool in model.calls[0].request["tools"]] == ["search"]
 
 
-@pytest.mark.parametrize("parser", [structured, parsers.json, last_code_block, yaml])
+@each_case("parser", [structured, parsers.json, last_code_block, yaml])
 def test_the_text_beside_tool_calls_is_parsed_if_possible(parser: Any) -> None:
     adapter = PromptAdapter(parser=parser)
     assert adapter.parse(Height, CALL) == {"answer": None}

@@ -22,6 +22,7 @@ from agentkit import MissingExtraError, OptionError, TemplateError, TemplateNotF
 from agentkit.jinja_environments import TemplateRecord
 from agentkit.prompts.prompt_templates import PromptTemplates
 from agentkit.prompts.template_values import as_template_value
+from tests.cases import each_case
 from tests.profiles import examples
 
 Write = Callable[[str, str], Path]
@@ -187,7 +188,7 @@ def test_other_data_of_the_same_name_is_refused(write: Write, first: str, second
         PromptTemplates(data=folders)
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "[" * 5_000, "a: &a [*a]"])
+@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "[\n" * 5_000, "a: &a [*a]"])
 def test_invalid_yaml_is_refused(write: Write, text: str) -> None:
     with pytest.raises(OptionError, match=r"ports\.data\.yaml"):
         PromptTemplates(data=write("ports.data.yaml", text))
@@ -203,7 +204,7 @@ def test_data_is_a_reserved_variable() -> None:
 DEFAULT = "Judge.system (default text)"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "place", "reason"),
     [
         ("\n{{ name }}", f"{DEFAULT}, line 2", "'name' is undefined"),
@@ -281,7 +282,7 @@ class Question:
 PORT = Port(name="Brest", tides=[Tide(hour=7)], opened=date(1631, 1, 2))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "converted"),
     [
         ((1, [2.5, None, True]), [1, [2.5, None, True]]),
@@ -298,7 +299,6 @@ PORT = Port(name="Brest", tides=[Tide(hour=7)], opened=date(1631, 1, 2))
             {"text": "Where?", "port": {"name": "X", "tides": [], "opened": None}, "tags": [], "notes": []},
         ),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_values_become_json_values(value: object, converted: object) -> None:
     assert as_template_value(value, "x") == converted
@@ -319,16 +319,15 @@ def test_a_template_cannot_call_methods_of_a_model() -> None:
         assert "no attribute" in catch(source, port=PORT).reason or "unsafe" in catch(source, port=PORT).reason
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "place"),
-    [
-        (print, "variables.x"),
-        ({"a": [0, object()]}, "variables.x.a[1]"),
-        (Path, "variables.x"),
-        (Question, "variables.x"),
-        ({"a": iter([])}, "variables.x.a"),
-    ],
-    ids=["function", "object", "class", "dataclass", "iterator"],
+    {
+        "function": (print, "variables.x"),
+        "object": ({"a": [0, object()]}, "variables.x.a[1]"),
+        "class": (Path, "variables.x"),
+        "dataclass": (Question, "variables.x"),
+        "iterator": ({"a": iter([])}, "variables.x.a"),
+    },
 )
 def test_other_objects_are_refused(value: object, place: str) -> None:
     with pytest.raises(OptionError, match="cannot be written as JSON") as caught:
@@ -358,7 +357,7 @@ def test_variables_are_not_changed() -> None:
 # -- priming --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "text", "priming"),
     [
         ("Hello", "Hello", None),

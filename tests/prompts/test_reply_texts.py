@@ -7,6 +7,7 @@ import pytest
 from agentkit import Msg, ParseError
 from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.prompts.reply_texts import check_reply_end, get_reply_text, read_reply_text
+from tests.cases import each_case
 
 
 def _reply(reason: str) -> Msg:
@@ -34,7 +35,7 @@ def test_a_line_break_separates_texts_with_another_block_between_them(blocks: li
     assert get_reply_text(Msg("model", blocks, "assistant")) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reason", "failure", "description"),
     [
         ("length", "cut_off", "the reply reached the maximum number of tokens"),
@@ -57,7 +58,7 @@ def test_a_reply_that_ended_early_is_an_error_with_the_reason(reason: str, failu
     )
 
 
-@pytest.mark.parametrize("reason", ["stop", "tool_use", "other", "unknown"])
+@each_case("reason", ["stop", "tool_use", "other", "unknown"])
 def test_any_other_reply_is_complete(reason: str) -> None:
     check_reply_end(_reply(reason))
     assert read_reply_text(_reply(reason)) == "a"

@@ -11,6 +11,7 @@ import pytest
 from agentkit import OptionError
 from agentkit.prompts.fields import InputField, OutputField
 from agentkit.prompts.signature import Signature, SignatureMeta
+from tests.cases import each_case
 
 
 class Judge(Signature):
@@ -164,7 +165,7 @@ REFUSED: Final[list[tuple[Callable[[], object], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("declare", "text"), REFUSED)
+@each_case(("declare", "text"), REFUSED)
 def test_an_invalid_declaration_is_refused(declare: Callable[[], object], text: str) -> None:
     with pytest.raises(OptionError) as caught:
         declare()
@@ -206,7 +207,7 @@ DEFAULTS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("text", "instructions"), DEFAULTS)
+@each_case(("text", "instructions"), DEFAULTS)
 def test_default_instructions_name_the_fields(text: str, instructions: str) -> None:
     assert Signature(text).instructions == instructions
     assert Signature(text, "").instructions == instructions
@@ -259,7 +260,7 @@ EDITS: Final[list[tuple[Callable[[Any], Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "expected"), EDITS)
+@each_case(("edit", "expected"), EDITS)
 def test_an_edit_returns_a_new_signature_and_changes_nothing(edit: Callable[[Any], Any], expected: str) -> None:
     task = Signature("a, b -> c")
     before = dict(task.fields)
@@ -345,7 +346,7 @@ INVALID_EDITS: Final[list[tuple[Callable[[], object], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "text"), INVALID_EDITS)
+@each_case(("edit", "text"), INVALID_EDITS)
 def test_an_invalid_edit_is_refused(edit: Callable[[], object], text: str) -> None:
     with pytest.raises(OptionError) as caught:
         edit()

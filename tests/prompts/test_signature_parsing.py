@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from agentkit import AgentkitError, ImageBlock, OptionError, Tool, ToolUseBlock
 from agentkit.prompts.field_types import Code, History, Reasoning
 from agentkit.prompts.signature_parsing import read_signature_text
+from tests.cases import each_case
 from tests.profiles import examples
 
 
@@ -70,7 +71,7 @@ TYPES: Final[list[tuple[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "annotation"), TYPES, ids=[text for text, _ in TYPES])
+@each_case(("text", "annotation"), TYPES)
 def test_a_type_name_refers_to_the_standard_set_or_to_the_given_types(text: str, annotation: Any) -> None:
     assert _read_type(text) == annotation
 
@@ -99,7 +100,7 @@ SHAPES: Final[list[tuple[str, list[tuple[str, bool]]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "fields"), SHAPES, ids=[text for text, _ in SHAPES])
+@each_case(("text", "fields"), SHAPES)
 def test_a_signature_text_lists_inputs_and_outputs(text: str, fields: list[tuple[str, bool]]) -> None:
     assert [(field.name, field.is_output) for field in read_signature_text(text).values()] == fields
     assert all(field.type is str for field in read_signature_text(text).values())
@@ -146,23 +147,21 @@ REFUSED: Final[list[tuple[Any, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), REFUSED)
+@each_case(("text", "message"), REFUSED)
 def test_an_invalid_signature_text_is_refused(text: Any, message: str) -> None:
     with pytest.raises(OptionError) as caught:
         read_signature_text(text, {"Point": Point})
     assert str(caught.value) == f"signature: {message}"
 
 
-@pytest.mark.parametrize("depth", [80, 500, 20_000])
+@each_case("depth", [80, 500, 20_000])
 def test_a_deeply_nested_type_is_read_or_refused(depth: int) -> None:
     text = f"a: {'list[' * depth}int{']' * depth} -> b"
     with nullcontext() if depth < 90 else pytest.raises(OptionError, match=r"nested too deeply|cannot parse"):
         assert read_signature_text(text).keys() == {"a", "b"}
 
 
-@pytest.mark.parametrize(
-    "metadata", ["Field(ge=open)", "Field(0)", "Field(**{})", "Field(wrong=1)", "print(1)", "x"]
-)
+@each_case("metadata", ["Field(ge=open)", "Field(0)", "Field(**{})", "Field(wrong=1)", "print(1)", "x"])
 def test_metadata_other_than_constants_and_constraints_is_refused(metadata: str) -> None:
     with pytest.raises(OptionError):
         read_signature_text(f"a: Annotated[int, {metadata}] -> b")

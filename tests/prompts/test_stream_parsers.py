@@ -31,6 +31,7 @@ from agentkit.prompts import (
 from agentkit.prompts.chat_adapter import read_sections
 from agentkit.prompts.field_stream_parser import FieldStreamParser
 from agentkit.prompts.value_escapes import unescape_markers
+from tests.cases import each_case
 from tests.profiles import examples
 
 CHAT: Final = ChatAdapter()
@@ -163,7 +164,7 @@ def test_a_delta_follows_each_piece_of_a_section() -> None:
     assert parser.drain() == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("[[ ## a ## ]]\nx\n[[ ## b ## ]]\ny", {"a": "x", "b": "y"}),
@@ -310,7 +311,7 @@ GOOD: Final = {"why": 'a "b"', "score": 9, "tags": ["x", "[y]"], "color": None}
 GOOD_TEXTS: Final = {"why": 'a "b"', "score": "9", "tags": '["x", "[y]"]', "color": "null"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         GOOD_JSON,
@@ -330,7 +331,7 @@ def test_an_object_has_the_same_events_in_one_piece_and_in_characters(text: str)
     assert ends(event for piece in text for event in parser.feed(piece)) == GOOD  # all ends come before `finish`
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "early", "late"),
     [
         ('{"a": "x", "b": "he', ["+a", "x", ("-a", "x"), "+b", "he"], [("-b", "he")]),
@@ -496,7 +497,7 @@ def test_texts_between_tags_are_decoded_as_they_arrive() -> None:
     assert ends(parser.drain()) == {"score": 9, "tags": ["x"], "color": Color.RED}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "<a>x<!-- <b>y</b> --></a><b>z</b>",
@@ -636,7 +637,7 @@ def test_a_subclass_may_leave_the_values_to_the_adapter() -> None:
     assert short(parser.drain()) == [("-a", "xy"), ("-b", "z")]
 
 
-@pytest.mark.parametrize("adapter", [CHAT, JSON, LineAdapter()])
+@each_case("adapter", [CHAT, JSON, LineAdapter()])
 def test_a_parser_reads_one_reply_and_can_finish_again(adapter: Adapter) -> None:
     parser = adapter.stream_parser(Pair)
     values = {"a": "x", "b": "y"}

@@ -13,6 +13,7 @@ from agentkit.history.speaker_prefix import strip_speaker_prefix
 from agentkit.prompts.reply_texts import get_reply_text
 from agentkit.prompts.streamed_text import StreamedText
 from agentkit.replies.events import MessageStart, TextDelta, TextEnd, TextStart, ThinkingDelta
+from tests.cases import each_case
 from tests.profiles import examples
 
 
@@ -52,7 +53,7 @@ def test_blocks_are_in_order_and_parts_of_one_text(events: list[Any], expected: 
     assert read(events) == expected.split("|")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pieces", "expected"),
     [
         (["Fri", "day", ":", " ", "He", "llo"], "||||He|llo"),

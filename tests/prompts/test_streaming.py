@@ -42,6 +42,7 @@ from agentkit.prompts import (
     stream,
 )
 from agentkit.testing import LoopbackServer, Reply, ScriptedModel
+from tests.cases import each_case
 from tests.providers import PROVIDERS
 from tests.providers.calling import BURST, create_model
 
@@ -202,7 +203,7 @@ async def test_the_text_may_be_split_into_blocks_anywhere() -> None:
     assert prediction.value == VALUE
 
 
-@pytest.mark.parametrize("prefix", ["Friday: ", " Friday ：\n", ""])
+@each_case("prefix", ["Friday: ", " Friday ：\n", ""])
 async def test_the_name_of_the_viewer_is_no_text_of_a_field(prefix: str) -> None:
     model = ScriptedModel([f"{prefix}{GOOD}"], history=MultiAgentHistory(viewer="Friday"))
     events, prediction = await read(model)
@@ -240,7 +241,7 @@ async def test_the_fallback_adapter_has_no_fallback_in_turn() -> None:
     assert (len(model.calls), len(caught.value.attempts)) == (2, 2)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "failure"),
     [
         ("[[ ## verdict ## ]]\ngrounded", "no_structure"),
@@ -277,7 +278,7 @@ async def test_a_model_error_at_the_start_and_in_the_stream_is_raised_after_the_
     assert running.message.text.startswith("[[ ## story ## ]]\nSo many words.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "place"),
     [({"adapter": "chat"}, "adapter"), ({"retries": 1, "tools": [3]}, "tools"), ({"history": ["Hi."]}, "history")],
 )

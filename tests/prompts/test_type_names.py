@@ -12,13 +12,13 @@ from types import GenericAlias
 from typing import Annotated, Any, Dict, Final, List, Literal, NewType, Optional, Union
 from uuid import UUID
 
-import pytest
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from agentkit import AudioBlock, DocumentBlock, ImageBlock, Tool, ToolUseBlock, VideoBlock
 from agentkit.prompts.field_types import Code, History, Reasoning
 from agentkit.prompts.type_names import is_tool_calls, type_name
+from tests.cases import each_case
 
 
 class Color(Enum):
@@ -112,7 +112,7 @@ NAMES: Final[list[tuple[Any, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "name"), NAMES, ids=[name for _, name in NAMES])
+@each_case(("annotation", "name"), NAMES)
 def test_a_type_has_the_name_that_dspy_writes(annotation: Any, name: str) -> None:
     assert type_name(annotation) == name
 

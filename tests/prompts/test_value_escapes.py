@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.prompts.value_escapes import escape_markers, escape_text, unescape_markers, unescape_text
+from tests.cases import each_case
 from tests.profiles import examples
 
 MARKER = "[[ ## why ## ]]"
@@ -16,7 +16,7 @@ def _is_none(text: str) -> bool:
     return text == "None"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "escaped"),
     [
         ("", ""),
@@ -42,7 +42,7 @@ def test_a_text_has_exactly_this_escape(text: str, escaped: str) -> None:
     assert unescape_text(escaped, _is_none) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "escaped"),
     [
         ("a", "a"),

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from agentkit import OptionError, ParseError
 from agentkit.prompts.field_types import Code, Reasoning
 from agentkit.prompts.value_parsing import parse_value
+from tests.cases import each_case
 
 
 class Color(Enum):
@@ -577,13 +578,13 @@ def _is_same(parsed: object, expected: object) -> bool:
     return type(parsed) is type(expected) and parsed == expected
 
 
-@pytest.mark.parametrize("name", READ)
+@each_case("name", [*READ])
 def test_a_text_is_read_as_dspy_reads_it(name: str) -> None:
     for text, expected in READ[name]:
         assert _is_same(parse_value(text, TYPES[name]), expected), text
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each_case("name", [*REFUSED])
 def test_a_text_that_dspy_refuses_is_an_error(name: str) -> None:
     for text in REFUSED[name]:
         with pytest.raises(ParseError) as caught:
@@ -593,7 +594,7 @@ def test_a_text_that_dspy_refuses_is_an_error(name: str) -> None:
         assert caught.value.place.startswith("field")
 
 
-@pytest.mark.parametrize(("name", "text", "dspy", "expected", "reason"), DIFFERENCES)
+@each_case(("name", "text", "dspy", "expected", "reason"), DIFFERENCES)
 def test_a_text_is_read_differently_for_a_reason(
     name: str, text: str, dspy: object, expected: object, reason: str
 ) -> None:
@@ -602,7 +603,7 @@ def test_a_text_is_read_differently_for_a_reason(
     assert reason
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "annotation", "expected"),
     [
         (None, str, "None"),
@@ -628,7 +629,7 @@ def test_a_json_value_is_validated_as_dspy_does(value: object, annotation: Any, 
     assert type(parsed) is type(expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "annotation", "expected"),
     [
         ("None", str | None, "None"),
@@ -652,7 +653,7 @@ def test_a_json_string_has_no_escapes_and_stays_a_text_where_the_type_accepts_te
     assert _is_same(parse_value(text, annotation, is_json=True), expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "annotation", "place", "reason"),
     [
         (
@@ -749,7 +750,7 @@ class StrictTrip(BaseModel):
     sizes: set[int] = set()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "annotation", "value"),
     [
         (
@@ -767,7 +768,7 @@ def test_a_strict_type_is_read_from_its_json_form(text: str, annotation: Any, va
     assert parse_value(text, annotation) == value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "annotation", "place"),
     [
         ('{"day": "2024-05-01", "color": "red", "stops": [1]}', StrictTrip, "reply.stops[0]"),

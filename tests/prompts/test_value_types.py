@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, RootModel, field_serializer
 from agentkit import OptionError
 from agentkit.prompts.field_types import Code, Reasoning
 from agentkit.prompts.value_types import as_json_value, get_value_type
+from tests.cases import each_case
 
 
 class Color(Enum):
@@ -26,7 +27,7 @@ class Empty(Enum):
 Name = NewType("Name", str)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("annotation", "category"),
     [
         (str, "text"),
@@ -67,7 +68,7 @@ def test_the_value_type_of_the_same_annotation_is_cached() -> None:
     assert get_value_type(annotation) is get_value_type(annotation)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "annotation", "is_special"),
     [
         ("None", str, False),
@@ -92,7 +93,7 @@ class Point(BaseModel):
     x: int = Field(alias="X")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "json_value"),
     [
         (Point(X=1), {"x": 1}),
@@ -146,7 +147,7 @@ LETTERS: Final = frozenset("edcba")
 SORTED: Final = ["a", "b", "c", "d", "e"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "json_value"),
     [
         (LETTERS, SORTED),

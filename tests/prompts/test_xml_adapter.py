@@ -25,6 +25,7 @@ from agentkit.prompts import (
 )
 from agentkit.prompts.xml_adapter import escape_section
 from agentkit.prompts.xml_elements import read_elements
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.prompts.test_adapters import Color, Everything, Judge, draw_outputs
 
@@ -153,7 +154,7 @@ def read(annotation: Any, body: str) -> Any:
     return XML.parse(signature, f"<y>{body}</y>")["y"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("annotation", "value", "expected"),
     [
         (str, "a", "\na\n"),
@@ -204,7 +205,7 @@ def test_an_empty_list_is_an_empty_tag() -> None:
     assert write(list[str], []) == "<y />"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("a & b < c > d", "a & b < c > d"),
@@ -229,7 +230,7 @@ def test_an_input_is_escaped_only_if_it_would_be_read_as_another_text(text: str,
 # -- replies ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("annotation", "body", "expected"),
     [
         (str, "\n a &amp; b &lt; c \n", "a & b < c"),
@@ -264,7 +265,7 @@ def test_a_section_has_exactly_this_value(annotation: Any, body: str, expected: 
     assert read(annotation, body) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("So:\n```xml\n<verdict>grounded</verdict><score>1</score>\n```", ("grounded", 1)),
@@ -286,7 +287,7 @@ LAUGHS: Final = (
 FILE: Final = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><verdict>&b;</verdict><score>1</score>'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "failure", "place", "partial"),
     [
         ("", "no_structure", "verdict", {}),

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from agentkit.replies import arguments as arguments_module
 from agentkit.replies.arguments import ArgumentBuffer, split_objects
+from tests.cases import each_case
 from tests.profiles import examples
 
 JSON = st.recursive(
@@ -79,7 +80,7 @@ def test_the_number_of_parses_grows_slower_than_the_arguments(
     assert lag < len(arguments.text) / 50
 
 
-@pytest.mark.parametrize("text", ["[1]", "nonsense", '"x"', "{'a': 1}", ""])
+@each_case("text", ["[1]", "nonsense", '"x"', "{'a': 1}", ""])
 def test_a_text_that_begins_no_object_is_parsed_as_an_empty_object(text: str) -> None:
     arguments, _ = add_pieces([text])
     assert arguments.partial(arguments.length) == {}
@@ -93,6 +94,6 @@ def test_concatenated_objects_are_split() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}[2]', '{"a": 1}{"b"', "x{}", '{"a": "\\ud800"}', "[" * 100_000])
+@each_case("text", ['{"a": 1}[2]', '{"a": 1}{"b"', "x{}", '{"a": "\\ud800"}', "[" * 100_000])
 def test_text_after_an_object_prevents_a_split(text: str) -> None:
     assert split_objects(text) == []

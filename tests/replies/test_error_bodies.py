@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from agentkit.provider_kit import Failure, parse_failure
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "expected"),
     [
         (
@@ -59,7 +58,7 @@ def test_a_bare_message_is_an_error_only_with_an_error_status() -> None:
     assert parse_failure(body, 200) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("detail", "message"),
     [
         ("messages[1].content: too long", "messages[1].content: too long"),

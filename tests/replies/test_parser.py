@@ -34,6 +34,7 @@ from agentkit import (
     prefix_digest,
 )
 from agentkit.provider_kit import StreamParserBase, WireLayout
+from tests.cases import each_case
 
 PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
 
@@ -146,7 +147,7 @@ def test_a_late_id_and_name_count_and_repeated_ones_are_ignored() -> None:
     assert [(block.id, block.name) for block in parser.finish().tool_uses] == [("c1", "look")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "inputs"),
     [
         ('{"a": 1}{"a": 2}', [{"a": 1}, {"a": 2}]),
@@ -260,7 +261,7 @@ def test_a_finished_reply_refuses_further_chunks() -> None:
         parser.feed({})
 
 
-@pytest.mark.parametrize("chunk", [[], 3, None, object()])
+@each_case("chunk", [[], 3, None, object()])
 def test_a_value_that_is_not_a_chunk_is_refused(chunk: Any) -> None:
     with pytest.raises(MessageError):
         Plain().feed(chunk)

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-import pytest
-
 from agentkit import Msg, TextBlock, ThinkingBlock, ToolUseBlock, load_provider
+from tests.cases import each_case
 
 _Event = dict[str, Any]
 
@@ -122,8 +121,8 @@ def _words(msg: Msg) -> str:
     return block.text
 
 
-@pytest.mark.parametrize("is_bytes", [True, False], ids=["bytes", "dicts"])
-@pytest.mark.parametrize("stream", STREAMS)
+@each_case("is_bytes", {"bytes": True, "dicts": False})
+@each_case("stream", [*STREAMS])
 def test_halves_of_a_character_meet_or_are_replaced(stream: str, is_bytes: bool) -> None:
     parser = load_provider(stream.split(maxsplit=1)[0]).parser
     assert parser is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit.provider_kit import BlockKey, ReplyBuilder, ToolCallIndex, WireLayout
+from tests.cases import each_case
 
 
 class _Reply:
@@ -36,7 +37,7 @@ class _Reply:
         return keys
 
 
-@pytest.mark.parametrize("indexes", [(0, 1), (1, 2), (0, 0), (None, None)])
+@each_case("indexes", [(0, 1), (1, 2), (0, 0), (None, None)])
 def test_a_new_id_begins_a_call(indexes: tuple[int | None, int | None]) -> None:
     reply = _Reply()
     first = reply.add(indexes[0], "a", "look")

@@ -15,6 +15,7 @@ import pytest
 from agentkit import ImageBlock, Msg, OptionError, TextBlock, Tool, ToolUseBlock, load_provider
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, demo_reply
 from agentkit.testing.routes import load_routes
+from tests.cases import each_case
 from tests.providers import LOOK, PROVIDERS, chat, user
 
 pytestmark = pytest.mark.anyio
@@ -335,8 +336,8 @@ def test_the_demo_fills_in_the_arguments_that_a_schema_requires() -> None:
     assert demo_reply("openai", {**body, "tool_choice": "none"}).tool_uses == ()
 
 
-@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "anthropic", "vllm", "dashscope"])
-@pytest.mark.parametrize("choice", [["b", "c"], "b"])
+@each_case("provider", ["openai", "openai-responses", "gemini", "anthropic", "vllm", "dashscope"])
+@each_case("choice", [["b", "c"], "b"])
 def test_the_demo_calls_the_tool_that_the_choice_names(provider: str, choice: Any) -> None:
     tools = [Tool("a"), Tool("b"), Tool("c")]
     model = {"anthropic": "claude-opus-5", "dashscope": "qwen-plus"}.get(provider)

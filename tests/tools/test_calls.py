@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from agentkit import OptionError, ToolUseBlock, run_tool_calls
+from tests.cases import each_case
 
 pytestmark = pytest.mark.anyio
 
@@ -129,7 +130,7 @@ async def test_no_calls_have_no_results() -> None:
     assert await run_tool_calls([], []) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "options", "reason"),
     [
         ("", {}, "calls: expected a list of ToolUseBlock, got str"),

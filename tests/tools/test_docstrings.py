@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from agentkit import MissingExtraError, Tool
+from tests.cases import each_case
 
 GOOGLE = """Find places near the user.
 
@@ -72,7 +73,7 @@ def descriptions(tool: Tool) -> dict[str, str | None]:
     return {name: schema.get("description") for name, schema in tool.parameters["properties"].items()}
 
 
-@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, RST])
+@each_case("docstring", [GOOGLE, NUMPY, RST])
 def test_sections_of_each_style_describe_the_parameters(docstring: str) -> None:
     tool = Tool.from_function(with_docstring(docstring), parse_docstring=True)
     assert tool.description == "Find places near the user.\n\nLooks at the map first."
@@ -88,7 +89,7 @@ def test_without_the_option_the_docstring_is_the_description() -> None:
     assert descriptions(tool) == {"keyword": None, "radius": None}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("docstring", "description", "keyword"),
     [
         ("", "", None),

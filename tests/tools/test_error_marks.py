@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agentkit import ImageBlock, TextBlock, Tool, ToolResultBlock
 from agentkit.messages.blocks import Block
 from agentkit.tools.error_marks import split_error_mark, write_output
 from agentkit.tools.tool import declare_tool
+from tests.cases import each_case
 
 
 def _write_block(block: Block) -> str:
     return block.text if isinstance(block, TextBlock) else block.type
 
 
-@pytest.mark.parametrize("text", ["", "Sunny.", "two\nlines", " blank first"])
-@pytest.mark.parametrize("is_error", [False, True])
+@each_case("text", ["", "Sunny.", "two\nlines", " blank first"])
+@each_case("is_error", [False, True])
 def test_the_error_mark_of_a_written_output_is_read_again(text: str, is_error: bool) -> None:
     output = write_output(ToolResultBlock("c1", "look", text, is_error), _write_block)
     assert isinstance(output, str)
     assert split_error_mark(output) == (text, is_error)
 
 
-@pytest.mark.parametrize("text", ["[error] ", "[error]: no", "an [error]", "[error]\nno"])
+@each_case("text", ["[error] ", "[error]: no", "an [error]", "[error]\nno"])
 def test_a_text_with_another_start_has_no_error_mark(text: str) -> None:
     assert split_error_mark(text) == (text, False)
 

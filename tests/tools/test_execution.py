@@ -34,6 +34,7 @@ from agentkit import (
     load_provider,
     run_tool_call,
 )
+from tests.cases import each_case
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +76,7 @@ async def test_arguments_are_converted_to_the_types_of_the_function() -> None:
     assert arguments == [Point(x=3), Colour.RED, date(2026, 11, 21), 1]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "text"),
     [
         ({"at": {"y": 1}}, "at.x: Field required"),
@@ -153,7 +154,7 @@ class Weather:
 PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "output"),
     [
         ("as it is", "as it is"),
@@ -204,7 +205,7 @@ class OddError(Exception):
     """Error of a tool."""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "text"),
     [
         (OddError("the sea is closed"), "OddError: the sea is closed"),
@@ -214,7 +215,7 @@ class OddError(Exception):
         (AssertionError("no"), "AssertionError: no"),
     ],
 )
-@pytest.mark.parametrize("is_async", [False, True])
+@each_case("is_async", [False, True])
 async def test_an_error_is_a_result(error: Exception, text: str, is_async: bool) -> None:
     def fail() -> str:
         raise error
@@ -231,7 +232,7 @@ def _some(place: str) -> str:
     return place
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("block", "text"),
     [
         (ToolUseBlock("call_1", "search", {"q": "sea"}), "'search'"),
@@ -506,7 +507,7 @@ async def test_an_exception_is_logged_with_its_traceback(caplog: pytest.LogCaptu
     assert traceback.rstrip().endswith("OddError: the sea is closed")
 
 
-@pytest.mark.parametrize("provider", available_providers())
+@each_case("provider", available_providers())
 async def test_a_traceback_never_reaches_a_provider(provider: str) -> None:
     def fail() -> str:
         raise OddError("the sea is closed")
@@ -572,7 +573,7 @@ async def test_a_long_error_text_has_4_000_of_its_characters_and_a_long_tracebac
     assert [len(re.sub(r" … \([0-9,]+ characters\) … ", "", text)) for text in texts] == [4_000, 20_000]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@each_case("is_async", [False, True])
 async def test_the_text_of_an_exception_group_has_its_errors(is_async: bool) -> None:
     inner = ExceptionGroup("inner", [ValueError("one"), KeyError("two")])
     group = BaseExceptionGroup("outer", [inner, NonExceptionError("three")])
@@ -598,8 +599,8 @@ async def test_the_text_of_an_exception_group_has_at_most_20_of_its_errors() -> 
         assert lines == [f"- ValueError: {number}" for number in range(min(count, 20))]
 
 
-@pytest.mark.parametrize("error", [NonExceptionError("x"), GeneratorExit(), SystemExit("x")])
-@pytest.mark.parametrize("is_async", [False, True])
+@each_case("error", [NonExceptionError("x"), GeneratorExit(), SystemExit("x")])
+@each_case("is_async", [False, True])
 async def test_errors_that_are_no_exceptions_are_results(error: BaseException, is_async: bool) -> None:
     def fail() -> str:
         raise error
@@ -612,8 +613,8 @@ async def test_errors_that_are_no_exceptions_are_results(error: BaseException, i
     assert result.text.startswith(type(error).__name__)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), BaseExceptionGroup("g", [KeyboardInterrupt()])])
-@pytest.mark.parametrize("is_async", [False, True])
+@each_case("error", [KeyboardInterrupt(), BaseExceptionGroup("g", [KeyboardInterrupt()])])
+@each_case("is_async", [False, True])
 async def test_a_keyboard_interrupt_is_raised(error: BaseException, is_async: bool) -> None:
     def fail() -> str:
         raise error
@@ -685,8 +686,8 @@ async def test_a_generator_without_end_is_an_error() -> None:
         assert "more than 100000 items" in result.text
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize(("count", "is_error"), [(3, False), (4, True)])
+@each_case("is_async", [False, True])
+@each_case(("count", "is_error"), [(3, False), (4, True)])
 async def test_a_generator_has_no_more_items_than_the_limit(
     count: int, is_async: bool, *, is_error: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -711,9 +712,7 @@ class Later:
         return [text]
 
 
-@pytest.mark.parametrize(
-    "function", [_async_list, Later(), partial(_async_list)], ids=["function", "object", "partial"]
-)
+@each_case("function", {"function": _async_list, "object": Later(), "partial": partial(_async_list)})
 async def test_an_async_tool_does_not_wait_for_the_threads_of_other_tools(function: Any) -> None:
     threads = anyio.to_thread.current_default_thread_limiter()
     others = [object() for _ in range(int(threads.total_tokens))]

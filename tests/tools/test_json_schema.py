@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from agentkit import MessageError, OptionError
 from agentkit.provider_kit import OutputSchema
 from agentkit.tools.json_schema import as_output_schema, check_schema, find_definition, has_type
+from tests.cases import each_case
 
 CITY: Final[dict[str, Any]] = {"type": "object", "properties": {"a/b~c": {"type": "string"}}}
 ROOT: Final[dict[str, Any]] = {"$ref": "#/$defs/City", "$defs": {"City": CITY}}
@@ -20,16 +21,15 @@ class Node(BaseModel):
     next: Node | None = None
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        (CITY, CITY),
-        ({"properties": {}}, {"type": "object", "properties": {}}),
-        ({"type": "object", "anyOf": [CITY]}, {"type": "object", "anyOf": [CITY]}),
-        (ROOT, {**CITY, "$defs": {"City": CITY}}),
-    ],
-    ids=["object", "no type", "alternatives of an object", "reference"],
-)
+ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
+    "object": (CITY, CITY),
+    "no type": ({"properties": {}}, {"type": "object", "properties": {}}),
+    "alternatives of an object": ({"type": "object", "anyOf": [CITY]}, {"type": "object", "anyOf": [CITY]}),
+    "reference": (ROOT, {**CITY, "$defs": {"City": CITY}}),
+}
+
+
+@each_case(("schema", "expected"), ROOTS)
 def test_the_root_of_an_output_schema_becomes_an_object(schema: dict[str, Any], expected: dict[str, Any]) -> None:
     output = OutputSchema(schema, "city", "A city.", strict=False)
     assert as_output_schema(output) == OutputSchema(expected, "city", "A city.", strict=False)
@@ -71,7 +71,7 @@ _MOVED: Final = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("output", "schema"),
     [
         ({"type": "array"}, _wrapped({"type": "array"})),
@@ -115,7 +115,7 @@ def test_a_schema_that_any_object_matches_is_still_a_schema(output: object) -> N
     assert (schema.schema, schema.is_any_object) == ({"type": "object"}, False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "actual"),
     [
         ({"type": "text"}, "'text'"),
@@ -133,7 +133,7 @@ def test_a_root_type_that_json_schema_does_not_define_is_refused(schema: dict[st
     assert caught.value.place == "response_format"
 
 
-@pytest.mark.parametrize("text", ["json", "", "JSON_OBJECT"])
+@each_case("text", ["json", "", "JSON_OBJECT"])
 def test_any_other_text_is_no_output_schema(text: str) -> None:
     with pytest.raises(OptionError, match="expected a schema, got"):
         as_output_schema(text)
@@ -146,7 +146,7 @@ def test_the_error_about_a_type_without_a_schema_is_one_line() -> None:
     assert "\n" not in caught.value.reason
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("part", "is_closed"),
     [
         ({"type": "object", "properties": {}, "additionalProperties": False}, True),
@@ -160,7 +160,7 @@ def test_a_closed_schema_has_only_closed_parts(part: dict[str, Any], *, is_close
     assert OutputSchema(schema).closed is is_closed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reference", "definition"),
     [
         ("#", ROOT),

@@ -17,6 +17,7 @@ from agentkit.provider_kit import OutputSchema
 from agentkit.tools.choices import as_tool_choice
 from agentkit.tools.json_schema import as_output_schema
 from agentkit.tools.tool import as_tools, rename_tool
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, text_msg
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
@@ -47,7 +48,7 @@ def test_a_tool_accepts_positional_and_keyword_arguments() -> None:
     assert Tool("ping").parameters is not Tool("ping").parameters
 
 
-@pytest.mark.parametrize("name", ["name", "description", "parameters", "strict"])
+@each_case("name", ["name", "description", "parameters", "strict"])
 def test_a_tool_is_immutable(name: str) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(SEARCH, name, None)
@@ -60,7 +61,7 @@ def test_the_schema_of_a_tool_is_copied_on_creation() -> None:
     assert tool.parameters == SCHEMA
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "place", "reason"),
     [
         (lambda: AnyTool(""), "Tool.name", "empty"),
@@ -91,7 +92,7 @@ TAKES: list[tuple[dict[str, Any], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "takes"), TAKES)
+@each_case(("schema", "takes"), TAKES)
 def test_a_tool_with_arguments_is_recognized(schema: dict[str, Any], takes: bool) -> None:
     assert Tool("a", "", schema).takes_arguments is takes
 
@@ -148,7 +149,7 @@ class _Desk:
         return question
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("function", "name", "properties"),
     [
         (_later, "_later", ["query"]),
@@ -187,7 +188,7 @@ NO_TOOLS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "name"), NO_TOOLS)
+@each_case(("function", "name"), NO_TOOLS)
 def test_a_function_that_cannot_be_a_tool_is_refused_by_name(function: Callable[..., Any], name: str) -> None:
     with pytest.raises(MessageError) as caught:
         Tool.from_function(function)
@@ -234,7 +235,7 @@ def test_a_renamed_tool_is_a_copy() -> None:
     assert rename_tool(STRICT, "find") == Tool("find", "Search the web.", SCHEMA, True)
 
 
-@pytest.mark.parametrize("definition", [{}, {"name": None}, {"name": ""}])
+@each_case("definition", [{}, {"name": None}, {"name": ""}])
 def test_a_definition_needs_a_name(definition: dict[str, Any]) -> None:
     with pytest.raises(MessageError) as caught:
         Tool.from_dict(definition)
@@ -249,21 +250,25 @@ def test_a_partial_needs_a_name() -> None:
 # -- Tool.from_dict --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
-    [
-        {"name": "search", "description": "Search the web.", "parameters": SCHEMA},
-        {
+    {
+        "ours": {"name": "search", "description": "Search the web.", "parameters": SCHEMA},
+        "chat": {
             "type": "function",
             "function": {"name": "search", "description": "Search the web.", "parameters": SCHEMA},
         },
-        {"type": "function", "name": "search", "description": "Search the web.", "parameters": SCHEMA},
-        {"name": "search", "description": "Search the web.", "input_schema": SCHEMA},
-        {"name": "search", "description": "Search the web.", "inputSchema": SCHEMA, "annotations": {}},
-        {"name": "search", "description": "Search the web.", "parameters_json_schema": SCHEMA},
-        {"name": "search", "description": "Search the web.", "parametersJsonSchema": SCHEMA},
-    ],
-    ids=["ours", "chat", "responses", "anthropic", "mcp", "gemini", "gemini's rest api"],
+        "responses": {
+            "type": "function",
+            "name": "search",
+            "description": "Search the web.",
+            "parameters": SCHEMA,
+        },
+        "anthropic": {"name": "search", "description": "Search the web.", "input_schema": SCHEMA},
+        "mcp": {"name": "search", "description": "Search the web.", "inputSchema": SCHEMA, "annotations": {}},
+        "gemini": {"name": "search", "description": "Search the web.", "parameters_json_schema": SCHEMA},
+        "gemini's rest api": {"name": "search", "description": "Search the web.", "parametersJsonSchema": SCHEMA},
+    },
 )
 def test_a_tool_is_read_from_every_supported_type(data: dict[str, Any]) -> None:
     before = copy.deepcopy(data)
@@ -297,19 +302,18 @@ def test_tools_can_be_objects_functions_and_dicts() -> None:
     assert as_tools(None) == as_tools([]) == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tools", "place"),
-    [
-        ([SEARCH, SEARCH], "tools[1].name"),
-        ([SEARCH, 5], "tools[1]"),
-        ([{"type": "web_search"}], "tools[0].name"),
-        ([SEARCH, {"name": "a", "parameters": {"type": "array"}}], "tools[1].parameters"),
-        (SEARCH, "tools"),
-        ({"name": "search"}, "tools"),
-        ("search", "tools"),
-        (5, "tools"),
-    ],
-    ids=["twice", "a number", "a provider's own tool", "no object", "a tool", "a dict", "a string", "no list"],
+    {
+        "twice": ([SEARCH, SEARCH], "tools[1].name"),
+        "a number": ([SEARCH, 5], "tools[1]"),
+        "a provider's own tool": ([{"type": "web_search"}], "tools[0].name"),
+        "no object": ([SEARCH, {"name": "a", "parameters": {"type": "array"}}], "tools[1].parameters"),
+        "a tool": (SEARCH, "tools"),
+        "a dict": ({"name": "search"}, "tools"),
+        "a string": ("search", "tools"),
+        "no list": (5, "tools"),
+    },
 )
 def test_bad_tools_are_refused_by_place(tools: Any, place: str) -> None:
     with pytest.raises(MessageError) as caught:
@@ -317,7 +321,7 @@ def test_bad_tools_are_refused_by_place(tools: Any, place: str) -> None:
     assert caught.value.place == place
 
 
-@pytest.mark.parametrize("value", [5, None, "search", [1]])
+@each_case("value", [5, None, "search", [1]])
 def test_a_value_that_is_not_an_object_is_not_a_tool(value: Any) -> None:
     with pytest.raises(MessageError):
         Tool.from_dict(value)
@@ -328,7 +332,7 @@ def test_a_value_that_is_not_an_object_is_not_a_tool(value: Any) -> None:
 NAMED = ToolChoice("tool", "search")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "expected"),
     [
         (None, None),
@@ -352,7 +356,7 @@ def test_a_choice_is_read_from_every_supported_type(value: Any, expected: ToolCh
     assert as_tool_choice(value, [SEARCH]) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "tools", "reason"),
     [
         ("fetch", [SEARCH], "no tool has the name 'fetch'"),
@@ -375,7 +379,7 @@ def test_a_choice_without_tools_is_none(value: str) -> None:
     assert as_tool_choice(value, []) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "make",
     [
         lambda: ToolChoice("tool"),
@@ -433,23 +437,22 @@ def test_any_type_that_pydantic_supports_is_accepted(kind: type[Any], name: str)
     assert (schema.name, schema.closed) == (name, True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "expected"),
-    [
-        (None, None),
-        (OutputSchema(SCHEMA, "hit"), OutputSchema(SCHEMA, "hit")),
-        (SCHEMA, OutputSchema(SCHEMA)),
-        ({"name": "hit", "schema": SCHEMA}, OutputSchema(SCHEMA, "hit")),
-        (
+    {
+        "none": (None, None),
+        "itself": (OutputSchema(SCHEMA, "hit"), OutputSchema(SCHEMA, "hit")),
+        "a JSON schema": (SCHEMA, OutputSchema(SCHEMA)),
+        "named": ({"name": "hit", "schema": SCHEMA}, OutputSchema(SCHEMA, "hit")),
+        "OpenAI chat": (
             {
                 "type": "json_schema",
                 "json_schema": {"name": "hit", "schema": SCHEMA, "strict": True, "description": "d"},
             },
             OutputSchema(SCHEMA, "hit", "d", strict=True),
         ),
-        ({"type": "json_schema", "schema": SCHEMA}, OutputSchema(SCHEMA)),
-    ],
-    ids=["none", "itself", "a JSON schema", "named", "OpenAI chat", "Responses"],
+        "Responses": ({"type": "json_schema", "schema": SCHEMA}, OutputSchema(SCHEMA)),
+    },
 )
 def test_a_schema_is_read_from_every_supported_type(value: Any, expected: OutputSchema | None) -> None:
     before = copy.deepcopy(value)
@@ -457,7 +460,7 @@ def test_a_schema_is_read_from_every_supported_type(value: Any, expected: Output
     assert value == before
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "closed"),
     [
         ({"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}, True),
@@ -472,7 +475,7 @@ def test_a_closed_schema_is_recognized(schema: dict[str, Any], closed: bool) -> 
     assert OutputSchema(schema).closed is closed
 
 
-@pytest.mark.parametrize("value", ["json", 5, _Opaque, {"schema": {"a": float("nan")}}, {"a": {1, 2}}])
+@each_case("value", ["json", 5, _Opaque, {"schema": {"a": float("nan")}}, {"a": {1, 2}}])
 def test_a_value_that_is_not_a_schema_is_refused(value: Any) -> None:
     with pytest.raises(OptionError) as caught:
         as_output_schema(value)
@@ -498,7 +501,7 @@ def test_tools_and_choice_reach_the_request() -> None:
     assert plan.request["schema"]["required"] == ["name", "addresses"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "options",
     [{"tools": [5]}, {"tools": [find], "tool_choice": "nobody"}, {"response_format": "json"}],
 )
