@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final, cast
 
 import pytest
@@ -26,7 +27,7 @@ from agentkit.provider_kit import (
     StrictRules,
     WireLayout,
 )
-from agentkit.testing import ConformanceError, Sample, check_provider
+from agentkit.testing import ConformanceError, Sample, check_provider, request_checks
 from tests.testing import sound_provider
 from tests.testing.sound_provider import (
     EVENTS,
@@ -41,6 +42,20 @@ from tests.testing.sound_provider import (
 )
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _checked_formatters() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Checks the requests of each formatter once: many broken providers have the formatters of Magpie."""
+
+    @cache
+    def find_request_faults(formatter_class: type[FormatterBase], model: str | None) -> list[str]:
+        return [*request_checks.request_faults(formatter_class, model)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agentkit.testing.provider_checks.request_faults", find_request_faults)
+        yield
+
 
 Convert = Callable[[Any, LegalConversation, RequestSpec], Any]
 
