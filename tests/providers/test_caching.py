@@ -148,12 +148,14 @@ def _replay(target: Target, history: HistoryPolicy, steps: Sequence[list[Msg]], 
     """
     asked = {"tools": [LOOK], **asked}
     formatter = _formatter(target, history)
+    requests: list[list[Block]] = []
+    msgs: list[Msg] = []
+    for step in steps:
+        msgs += step
+        requests.append(list_blocks(target[0], formatter.lower(msgs, **asked).request))
     for cache in _caches(target):
-        msgs: list[Msg] = []
         before: list[Block] = []
-        for step in steps:
-            msgs += step
-            blocks = list_blocks(target[0], formatter.lower(msgs, **asked).request)
+        for blocks in requests:
             read, wanted = cache.send(blocks), _last_marker(before) + 1
             assert [block.text for block in blocks[:wanted]] == [block.text for block in before[:wanted]]
             if _last_marker(blocks) + 1 - wanted <= BOUND:
@@ -246,11 +248,11 @@ def test_a_step_of_a_loop_of_tools_may_add_any_number_of_calls(target: Target, c
     ]
     formatter = _formatter(target, ChatHistory())
     msgs = [system("S."), user("Go.")]
+    conversations = [[*msgs, *step * count] for count in range(4)]
+    requests = [list_blocks(target[0], formatter.lower(talk, tools=[LOOK]).request) for talk in conversations]
     for cache in _caches(target):
         before: list[Block] = []
-        for stop in (2, 4, 6, 8):
-            conversation = [*msgs, *step * ((stop - 2) // 2)]
-            blocks = list_blocks(target[0], formatter.lower(conversation, tools=[LOOK]).request)
+        for blocks in requests:
             assert cache.send(blocks) >= _last_marker(before) + 1
             before = blocks
 

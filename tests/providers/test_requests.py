@@ -1,5 +1,6 @@
 """Complete requests of all conversations, for each provider."""
 
+import json
 from difflib import unified_diff
 from typing import Any, Final
 
@@ -18,6 +19,11 @@ _RULES_OF_OTHER_MODELS: Final = {
 """Rules that the checkers apply to all models, but that these models do not have."""
 
 
+def _show_difference(section: str, request: dict[str, Any], expected: dict[str, Any]) -> str:
+    lines = [*write_as_lines(expected)], [*write_as_lines(request)]
+    return "\n".join(unified_diff(*lines, "expected", section, lineterm=""))
+
+
 @each_case("name", [*CONVERSATIONS])
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_each_conversation_becomes_the_expected_request(provider: str, name: str) -> None:
@@ -25,9 +31,8 @@ def test_each_conversation_becomes_the_expected_request(provider: str, name: str
     assert "chat" in sections
     for section in sections:
         request = build_request(provider, section, name)
-        expected = [*write_as_lines(load_table(provider)[section][name])]
-        actual = [*write_as_lines(request)]
-        assert actual == expected, "\n".join(unified_diff(expected, actual, "expected", section, lineterm=""))
+        expected = load_table(provider)[section][name]
+        assert json.dumps(request) == json.dumps(expected), _show_difference(section, request, expected)
         rule = _RULES_OF_OTHER_MODELS.get(section)
         assert [text for text in problems(provider, request) if not (rule and rule in text)] == []
 

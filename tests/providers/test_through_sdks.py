@@ -58,9 +58,11 @@ def test_the_request_of_each_example_obeys_the_rules_of_its_api(example: str, pr
     assert problems(provider, _request(provider, kind, _example(example))) == []
 
 
-@each_case("kind", KINDS[:2])
 @pytest.mark.parametrize("provider", PROVIDERS)
-@each_case("example", EXAMPLES)
+@each_case(
+    ("example", "kind"),
+    [*((example, "chat") for example in EXAMPLES), ("debate", "multi-agent"), ("poisoned", "multi-agent")],
+)
 def test_the_real_sdk_sends_an_example_as_it_was_formatted(example: str, provider: str, kind: str) -> None:
     request = _request(provider, kind, _example(example))
     _assert_sent(provider, request, asyncio.run(send(provider, request)))

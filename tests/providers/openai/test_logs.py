@@ -343,7 +343,7 @@ def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
 
 @examples(200)
 @given(
-    histories().flatmap(lambda msgs: mangled_events([*chat("openai").lower(msgs).request["messages"], *CHAT_LOG]))
+    histories(4).flatmap(lambda msgs: mangled_events([*chat("openai").lower(msgs).request["messages"], *CHAT_LOG]))
 )
 def test_a_mangled_log_of_chat_completions_is_loaded(log: list[Json]) -> None:
     for load in (load_chat, load_vllm):
@@ -357,7 +357,7 @@ def test_a_mangled_log_of_chat_completions_is_loaded(log: list[Json]) -> None:
 
 @examples(200)
 @given(
-    histories().flatmap(
+    histories(4).flatmap(
         lambda msgs: mangled_events([*chat("openai-responses").lower(msgs).request["input"], *ITEMS])
     )
 )

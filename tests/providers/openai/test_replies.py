@@ -757,7 +757,7 @@ def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> No
     assert events[0].type == "message-start"
 
 
-@examples(300)
+@examples(200)
 @given(replies().flatmap(lambda reply: mangled_events(reply[1])), cuts)
 def test_mangled_events_never_raise(chunks: list[Json], borders: list[int]) -> None:
     for parser in (OpenAIChatStreamParser(), VLLMChatStreamParser()):

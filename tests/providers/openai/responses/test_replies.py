@@ -737,7 +737,7 @@ def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> No
     assert sum(isinstance(event, MessageEnd) for event in events) == 1
 
 
-@examples(300)
+@examples(200)
 @given(replies().flatmap(lambda reply: mangled_events(reply[1])), cuts)
 def test_mangled_events_never_raise(events: list[Json], borders: list[int]) -> None:
     msg, _ = parse_stream(OpenAIResponsesStreamParser(), events)
