@@ -79,7 +79,7 @@ def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
 
 def read_token(token: object) -> str:
     """Returns the text of a token, which is a text, an object with `content`, or None."""
-    return str(as_object(token).get("content", "")) if isinstance(token, dict) else str(token or "")
+    return token if isinstance(token, str) else str(as_object(token).get("content", ""))
 
 
 def _read_special_tokens(config: Mapping[str, Any]) -> dict[str, str]:

@@ -1,0 +1,357 @@
+"""`ChatTemplate.render`: the prompt, the spans, the places of media, and errors."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import datetime
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    EmptyConversationError,
+    ImageBlock,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OptionError,
+    TemplateError,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+)
+from agentkit.chat_templates import ChatTemplate
+from tests.cases import each_case
+from tests.profiles import examples
+
+USER: Final = Msg("Bob", "Where?", "user")
+REPLY: Final = Msg("Friday", "There.", "assistant")
+CALL: Final = Msg(
+    "Friday", [ThinkingBlock("Hm."), TextBlock("Wait."), ToolUseBlock("c1", "look", {"q": "é"})], "assistant"
+)
+RESULT: Final = Msg("system", [ToolResultBlock("c1", "look", "found")], "system")
+IMAGE: Final = ImageBlock(URLSource("https://example.org/a.png"))
+
+SHOW: Final = ChatTemplate("{{ messages | tojson }}{{ tools | tojson }}{{ add_generation_prompt }}", name="show")
+PARTS: Final = ChatTemplate(
+    "{% for message in messages %}{{ message.role }}:"
+    "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
+    "{% if part.type == 'text' %}{{ part.text }}{% elif part.type == 'image' %}<image>{% endif %}"
+    "{% endfor %}{% endif %};{% endfor %}"
+)
+MARKED: Final = ChatTemplate(
+    "{% for message in messages %}[{{ message.role }}]"
+    "{% if message.role == 'assistant' %}{% generation %}{{ message.content }}</s>{% endgeneration %}"
+    "{% else %}{{ message.content }}{% endif %}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+
+
+def look(q: str) -> str:
+    """Looks."""
+    return q
+
+
+def test_messages_have_the_form_of_chat_completions() -> None:
+    text = SHOW.render([USER, CALL, RESULT, Msg("system", "Be brief.", "system")], tools=[look]).text
+    assert text == (
+        '[{"role": "user", "content": "Where?", "name": "Bob"}, '
+        '{"thinking": "Hm.", "role": "assistant", "content": "Wait.", "name": "Friday", '
+        '"reasoning_content": "Hm.", "tool_calls": '
+        '[{"type": "function", "id": "c1", "function": {"name": "look", "arguments": {"q": "é"}}}]}, '
+        '{"role": "tool", "content": "found", "tool_call_id": "c1", "name": "look"}, '
+        '{"role": "system", "content": "Be brief."}]'
+        '[{"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": '
+        '{"additionalProperties": false, "properties": {"q": {"type": "string"}}, "required": ["q"], '
+        '"type": "object"}}}]False'
+    )
+
+
+@each_case(
+    ("last", "prompt", "expected"),
+    [
+        (USER, None, True),
+        (RESULT, None, True),
+        (REPLY, None, False),
+        (Msg("system", "x", "system"), None, False),
+        (REPLY, True, True),
+        (USER, False, False),
+    ],
+)
+def test_the_generation_prompt_follows_a_user_or_a_result(last: Msg, prompt: bool | None, expected: bool) -> None:
+    msgs = [USER, CALL, last]
+    assert SHOW.render(msgs, add_generation_prompt=prompt).text.endswith(str(expected))
+
+
+def test_results_and_texts_of_one_message_become_several_messages() -> None:
+    result = ToolResultBlock("c1", "look", [TextBlock("a"), TextBlock("b")])
+    msg = Msg("Bob", [result, TextBlock("Thanks.")], "user")
+    text = SHOW.render([USER, CALL, msg]).text
+    assert '{"role": "tool", "content": "- a\\n- b", "tool_call_id": "c1", "name": "look"}' in text
+    assert '{"role": "user", "content": "Thanks.", "name": "Bob"}]' in text
+
+
+def test_replies_are_spans_and_the_prompt_ends_before_the_last_reply() -> None:
+    rendered = MARKED.render([USER, REPLY, USER, REPLY])
+    assert [rendered.text[start:end] for start, end in rendered.spans] == ["There.</s>"] * 2
+    assert rendered.text[: rendered.prompt_end] == "[user]Where?[assistant]There.</s>[user]Where?[assistant]"
+    rendered = MARKED.render([USER])
+    assert (rendered.spans, rendered.prompt_end) == ((), len(rendered.text))
+    rendered = ChatTemplate.from_tags({"user": ("U:", "\n")}).render([USER, REPLY])
+    assert rendered.text[: rendered.prompt_end] == "U:Where?\n"
+
+
+def test_the_prompt_end_without_spans_is_the_end_of_the_rendered_prompt() -> None:
+    source = MARKED.jinja or ""
+    plain = ChatTemplate(source.replace("{% generation %}", "").replace("{% endgeneration %}", ""))
+    rendered = plain.render([USER, REPLY])
+    assert (rendered.spans, rendered.text[: rendered.prompt_end]) == ((), "[user]Where?[assistant]")
+    assert plain.render([REPLY]).prompt_end is None
+    assert ChatTemplate("{{ messages | length }}").render([USER, REPLY]).prompt_end is None
+
+
+@each_case(
+    "source",
+    [
+        "{% set x %}{% generation %}  {{ messages[0].content }} {% endgeneration %}{% endset %}[{{ x }}]",
+        "{% macro say(m) %}{% generation %}{{ m.content }}{% endgeneration %}{% endmacro %}{{ say(messages[0]) }}",
+        "[{% filter upper %}{% generation %}{{ messages[0].content }}{% endgeneration %}{% endfilter %}]",
+        "{% set x %}{% generation %}{% generation %}{{ messages[0].content }}{% endgeneration %}"
+        "{% endgeneration %}{% endset %}[{{ x }}]",
+    ],
+)
+def test_a_span_inside_a_macro_or_a_variable_has_its_place(source: str) -> None:
+    rendered = ChatTemplate(source).render([REPLY])
+    assert len(rendered.spans) == 1
+    start, end = rendered.spans[0]
+    assert rendered.text[start:end].strip().lower() == "there."
+
+
+def test_a_filter_that_sees_the_marks_of_spans_gets_the_text_without_them() -> None:
+    source = "{% set x %}{% generation %}{{ messages[0].content }}{% endgeneration %}{% endset %}{{ x | length }}"
+    rendered = ChatTemplate(source).render([REPLY])
+    assert (rendered.text, rendered.spans) == ("6", ())
+
+
+@examples(200)
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_spans_are_exact_for_any_text(first: str, second: str) -> None:
+    texts = [text.encode("utf-8", "ignore").decode() + "\U0010ff00\U0010ff02" for text in (first, second)]
+    rendered = MARKED.render([Msg("Bob", texts[0], "user"), Msg("Friday", texts[1], "assistant")])
+    assert rendered.text == f"[user]{texts[0]}[assistant]{texts[1]}</s>"
+    assert [rendered.text[start:end] for start, end in rendered.spans] == [f"{texts[1]}</s>"]
+
+
+# -- media and omitted content ------------------------------------------------------------------------------------
+
+
+def test_media_have_the_places_of_their_placeholders() -> None:
+    msgs = [Msg("Bob", [TextBlock("See "), IMAGE, IMAGE, TextBlock("!")], "user"), REPLY]
+    rendered = PARTS.render(msgs)
+    assert rendered.text == "user:See <image><image>!;assistant:There.;"
+    assert [(media.block, media.offset) for media in rendered.media] == [(IMAGE, 9), (IMAGE, 16)]
+    assert rendered.omitted == ()
+
+
+def test_media_without_a_placeholder_and_opaque_blocks_are_omitted() -> None:
+    audio = AudioBlock(Base64Source("audio/wav", "UklGRg=="))
+    msg = Msg("Bob", [TextBlock("Hear "), audio, OpaqueBlock("openai", {"type": "x"})], "user")
+    rendered = PARTS.render([msg])
+    assert (rendered.text, rendered.media) == ("user:Hear ;", ())
+    assert [(item.place, item.reason) for item in rendered.omitted] == [
+        ("msgs[0].content[1]", "the template has no placeholder for audio"),
+        ("msgs[0].content[2]", "a chat template cannot write a block of the type opaque"),
+    ]
+
+
+def test_texts_that_the_template_does_not_write_are_omitted() -> None:
+    rendered = ChatTemplate("{{ messages[0].content }}").render([USER, CALL, RESULT])
+    assert [item.place for item in rendered.omitted] == [
+        *(f"msgs[1].content[{index}]" for index in range(3)),
+        "msgs[2].content[0]",
+    ]
+
+
+def test_a_template_that_changes_text_beside_media_leaves_their_place_unknown() -> None:
+    template = ChatTemplate(
+        "{% for part in messages[0].content %}{{ part.text | length if part.text else '<image>' }}|{% endfor %}"
+    )
+    assert [media.offset for media in template.render([Msg("Bob", [TextBlock("a"), IMAGE], "user")]).media] == [
+        None
+    ]
+
+
+# -- options ----------------------------------------------------------------------------------------------------
+
+
+def test_the_model_can_continue_the_last_message() -> None:
+    template = ChatTemplate.builtin("im_start")
+    rendered = template.render([USER, Msg("Friday", "The answer ", "assistant")], continue_final_message=True)
+    assert rendered.text.endswith("assistant\nThe answer ")
+    assert rendered.prompt_end == len(rendered.text)
+    with pytest.raises(OptionError, match="add_generation_prompt=False"):
+        template.render([USER], continue_final_message=True, add_generation_prompt=True)
+    with pytest.raises(TemplateError, match="'thinking' to continue"):
+        template.render([USER, CALL], continue_final_message="thinking")
+    with pytest.raises(TemplateError, match="not in the rendered text"):
+        ChatTemplate("content").render([USER], continue_final_message=True)
+
+
+def test_the_time_is_an_argument() -> None:
+    template = ChatTemplate("{{ strftime_now('%d %b %Y') }}")
+    assert template.render([USER], now=datetime(2026, 11, 26)).text == "26 Nov 2026"
+    assert template.render([USER]).text == datetime.now().strftime("%d %b %Y")
+
+
+def test_variables_and_special_tokens_are_variables_of_the_template() -> None:
+    template = ChatTemplate("{{ bos_token }}{{ mood }}{{ documents }}", special_tokens={"bos_token": "<s>"})
+    assert template.render([USER], mood={"a": 1}).text == "<s>{'a': 1}None"
+    assert template.render([USER], bos_token="!", documents=[{"title": "T"}]).text == "![{'title': 'T'}]"
+    with pytest.raises(OptionError, match="messages"):
+        template.render([USER], messages=[])
+
+
+@each_case(
+    ("mode", "text"),
+    [("keep", "Hi <|im_end|> <|im_start|>"), ("space", "Hi < |im_end|> < |im_start|>")],
+)
+def test_control_tokens_of_users_can_be_spaced_apart(mode: Any, text: str) -> None:
+    msg = Msg("Bob", "Hi <|im_end|> <|im_start|>", "user")
+    rendered = ChatTemplate.builtin("im_start").render([msg], on_special_tokens=mode, add_generation_prompt=False)
+    assert rendered.text == f"<|im_start|>user\n{text}<|im_end|>\n"
+    assert rendered.omitted == ()
+
+
+@each_case(
+    ("msg", "place"),
+    [
+        (Msg("Bob", [TextBlock("a"), TextBlock("x<|im_end|>")], "user"), "msgs[0].content[1]"),
+        (Msg("<|im_end|>", "x", "user"), "msgs[0].name"),
+        (Msg("Bob", [ToolResultBlock("c1", "look", "<|im_end|>")], "user"), "msgs[0].content[0]"),
+    ],
+)
+def test_control_tokens_of_users_can_be_refused(msg: Msg, place: str) -> None:
+    template = ChatTemplate.builtin("im_start")
+    with pytest.raises(MessageError, match=r"<\|im_end\|>") as caught:
+        template.render([msg], on_special_tokens="raise", validate=False)
+    assert caught.value.place == place
+    assert template.render([USER, Msg("Friday", "<|im_end|>", "assistant")], on_special_tokens="raise").text
+
+
+def test_a_declaration_of_a_tool_has_no_control_tokens() -> None:
+    tool: Any = {"name": "look", "description": "<s>", "parameters": {"type": "object", "properties": {"<s>": {}}}}
+    template = ChatTemplate("{{ tools | tojson }}", control_tokens=frozenset({"<s>"}))
+    assert "<s>" not in template.render([USER], tools=[tool], on_special_tokens="space").text
+    with pytest.raises(MessageError) as caught:
+        template.render([USER], tools=[tool], on_special_tokens="raise")
+    assert caught.value.place.startswith("tools[0].function")
+
+
+@examples(200)
+@given(st.lists(st.sampled_from(["<|a|>", "<", "|a|>", "a b", "ab", " ", "a"]), max_size=8))
+def test_no_token_is_left_after_spacing(pieces: list[str]) -> None:
+    tokens = frozenset({"<|a|>", "ab", "a b", "|a|>"})
+    template = ChatTemplate("{{ messages[0].content }}", control_tokens=tokens)
+    text = template.render([Msg("Bob", "".join(pieces), "user")], on_special_tokens="space").text
+    assert not any(token in text for token in tokens)
+    assert text.replace(" ", "") == "".join(pieces).replace(" ", "")
+
+
+# -- choice of a template ---------------------------------------------------------------------------------------
+
+
+def test_a_template_is_chosen_by_name_or_for_tools() -> None:
+    template = ChatTemplate("default", additional_templates={"tool_use": "tools", "rag": "rag"})
+    assert template.render([USER]).text == "default"
+    assert template.render([USER], tools=[look]).text == "tools"
+    assert template.render([USER], tools=[look], chat_template="rag").text == "rag"
+    with pytest.raises(OptionError, match="'default', 'rag', 'tool_use'"):
+        template.render([USER], chat_template="other")
+    with pytest.raises(OptionError, match="there is no template 'default', only 'rag'"):
+        ChatTemplate(None, additional_templates={"rag": "x"}).render([USER])
+
+
+def test_a_function_can_write_the_text() -> None:
+    def write(messages: Any, variables: Any) -> str:
+        return f"{[message['role'] for message in messages]} {variables['add_generation_prompt']} {variables['x']}"
+
+    template = ChatTemplate.from_function(write)
+    assert template.render([USER, REPLY], x=1).text == "['user', 'assistant'] False 1"
+    with pytest.raises(TemplateError, match="expected a text"):
+        ChatTemplate.from_function(lambda messages, variables: 3).render([USER])  # type: ignore[arg-type, return-value]
+
+
+def test_tags_are_written_around_messages() -> None:
+    template = ChatTemplate.from_tags({"user": ('U"\\{{: ', "\n"), "assistant": ("A: ", "")})
+    rendered = template.render([USER, REPLY, RESULT])
+    assert rendered.text == 'U"\\{{: Where?\nA: There.found'
+    assert [rendered.text[start:end] for start, end in rendered.spans] == ["A: There."]
+    wrapped = template.wrap([USER, REPLY, RESULT])
+    assert [block.text for block in wrapped[0].blocks if isinstance(block, TextBlock)] == [
+        'U"\\{{: ',
+        "Where?",
+        "\n",
+    ]
+    assert wrapped[2] == RESULT
+    assert "".join(msg.text.replace("\n", "") for msg in wrapped[:2]) == rendered.text.replace("\n", "")[:-5]
+    with pytest.raises(OptionError, match="from_tags"):
+        SHOW.wrap([USER])
+    for tags in ({"bot": ("", "")}, {"user": ("a",)}, {"user": ("a", 1)}, {"user": "ab c"}, [("user", ("", ""))]):
+        with pytest.raises(OptionError, match="tags"):
+            ChatTemplate.from_tags(tags)  # type: ignore[arg-type]
+
+
+# -- errors -----------------------------------------------------------------------------------------------------
+
+
+@each_case(
+    ("source", "reason", "line"),
+    [
+        ("a\n{{ raise_exception('No system role.') }}", "No system role.", 2),
+        ("{{ messages[0].content + missing }}", "missing", 1),
+        ("{{ messages[0].content.missing.x }}", "missing", 1),
+        ("{% for m in messages %}{{ m.append(1) }}{% endfor %}", "append", 1),
+        ("{{ ''.__class__ }}{{ ''.__class__.x }}", "__class__", 1),
+        ("{{ namespace(_x=1) }}", "_x", 1),
+    ],
+)
+def test_an_error_of_a_template_has_its_line(source: str, reason: str, line: int) -> None:
+    with pytest.raises(TemplateError, match=reason) as caught:
+        ChatTemplate(source, name="qwen").render([USER])
+    assert caught.value.place == f"qwen, line {line}"
+
+
+def test_an_invalid_template_is_refused_before_it_is_used() -> None:
+    with pytest.raises(TemplateError, match=r"^qwen, line 2: "):
+        ChatTemplate("a\n{% if %}", name="qwen")
+    with pytest.raises(TemplateError, match="bad"):
+        ChatTemplate("x", additional_templates={"bad": "{% bad %}"})
+    with pytest.raises(TemplateError):
+        ChatTemplate("{{" + "(" * 5_000 + ")" * 5_000 + "}}")
+
+
+def test_invalid_messages_and_options_are_refused() -> None:
+    with pytest.raises(EmptyConversationError):
+        SHOW.render([])
+    with pytest.raises(MessageError, match=r"msgs\[1\]"):
+        SHOW.render([USER, {"role": "user"}])  # type: ignore[list-item]
+    with pytest.raises(OptionError, match="on_special_tokens"):
+        SHOW.render([USER], on_special_tokens="drop")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="jinja"):
+        ChatTemplate(3)  # type: ignore[arg-type]
+
+
+def test_templates_are_equal_after_pickling_and_inputs_do_not_change() -> None:
+    template = ChatTemplate.builtin("zephyr")
+    report = template.check()
+    copied: ChatTemplate = pickle.loads(pickle.dumps(template))
+    assert (copied.jinja, copied.check()) == (template.jinja, report)
+    msgs = [USER, CALL, RESULT]
+    before = [msg.to_dict() for msg in msgs]
+    assert SHOW.render(msgs).text == SHOW.render(msgs).text
+    assert [msg.to_dict() for msg in msgs] == before

@@ -1,0 +1,104 @@
+"""`ChatTemplate.formatter`: the pipeline repairs what a template refuses, and the ledger lists the changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from agentkit import Budget, Msg, MultiAgentHistory, TemplateError, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit.chat_templates import ChatTemplate, ChatTemplateFormatter
+from tests.chat_templates.test_template_report import ALTERNATING, CALLS, NINE, THINKING
+from tests.conftest import dispositions, ledger_lines
+
+pytestmark = pytest.mark.anyio
+
+SYSTEM: Final = Msg("system", "Be brief.", "system")
+BOB: Final = Msg("Bob", "Where?", "user")
+EVE: Final = Msg("Eve", "When?", "user")
+REPLY: Final = Msg("Friday", "There.", "assistant")
+CALL: Final = Msg("Friday", [ThinkingBlock("Hm."), ToolUseBlock("call_0123456", "look", {"q": "x"})], "assistant")
+RESULT: Final = Msg("system", [ToolResultBlock("call_0123456", "look", "found")], "system")
+
+
+def look(q: str) -> str:
+    """Looks."""
+    return q
+
+
+async def test_the_request_is_the_prompt() -> None:
+    template = ChatTemplate.builtin("im_start")
+    plan = await template.formatter().plan([SYSTEM, BOB, REPLY])
+    assert plan.request == {"prompt": template.render([SYSTEM, BOB, REPLY], add_generation_prompt=True).text}
+
+
+async def test_many_speakers_are_lines_of_one_turn() -> None:
+    formatter = ChatTemplate.builtin("zephyr").formatter(history=MultiAgentHistory(viewer="Friday"))
+    request = await formatter.format([SYSTEM, BOB, EVE, REPLY, BOB])
+    assert request["prompt"].count("<|user|>") == 2
+    assert "Bob: Where?\nEve: When?" in request["prompt"]
+    assert request["prompt"].endswith("</history></s>\n<|assistant|>\n")
+
+
+def test_turns_alternate_and_the_system_prompt_moves_if_the_template_requires_it() -> None:
+    plan = ChatTemplate(ALTERNATING).formatter().lower([SYSTEM, BOB, EVE, REPLY])
+    assert plan.request == {"prompt": "Be brief.\nWhere?\nWhen?</s>There.</s>"}
+    assert dispositions(plan) == {
+        "msgs[0].content[0]": "moved",
+        "msgs[1].content[0]": "carried",
+        "msgs[2].content[0]": "merged",
+        "msgs[3].content[0]": "carried",
+    }
+
+
+def test_calls_become_texts_if_the_template_has_no_roles_for_them() -> None:
+    plan = ChatTemplate.builtin("zephyr").formatter().lower([BOB, CALL, RESULT], tools=[look])
+    assert "(calls look" in plan.request["prompt"]
+    reasons = [synthesis.reason for synthesis in plan.ledger.syntheses]
+    assert "the chat template 'zephyr' cannot declare tools, so 'look' cannot be called" in reasons
+
+
+def test_calls_and_tools_are_written_by_the_template() -> None:
+    plan = ChatTemplate(CALLS).formatter().lower([BOB, CALL, RESULT], tools=[look])
+    assert 'look {"q": "x"}' in plan.request["prompt"]
+    assert '"description": "Looks."' in plan.request["prompt"]
+    assert not plan.ledger.losses
+
+
+def test_call_ids_have_nine_characters_if_the_template_requires_it() -> None:
+    plan = ChatTemplate(NINE).formatter().lower([BOB, CALL, RESULT])
+    assert 'look {"q": "x"}' in plan.request["prompt"]
+    assert plan.call_ids
+
+
+def test_thinking_that_the_template_does_not_write_is_in_the_ledger() -> None:
+    formatter = ChatTemplate(THINKING).formatter()
+    thought = Msg("Friday", [ThinkingBlock("Hm."), *REPLY.blocks], "assistant")
+    plan = formatter.lower([BOB, thought, EVE, thought])
+    assert plan.request == {"prompt": "Where?There.When?<think>Hm.</think>There."}
+    lines = ledger_lines(plan)
+    assert "1.0 dropped: the API writes only thinking after the last message of a user" in [
+        line.partition(";")[0] for line in lines
+    ]
+
+
+async def test_a_budget_cuts_the_oldest_messages() -> None:
+    template = ChatTemplate.builtin("im_start")
+    msgs = [SYSTEM, *(Msg("Bob", f"Message {index} " + "x" * 400, "user") for index in range(20))]
+    plan = await template.formatter(budget=Budget(600)).plan(msgs)
+    assert "Be brief." in plan.request["prompt"]
+    assert "Message 19" in plan.request["prompt"]
+    assert "Message 3" not in plan.request["prompt"]
+    assert plan.tokens is not None
+    assert 0 < plan.tokens <= 600
+
+
+def test_variables_are_passed_to_the_template() -> None:
+    template = ChatTemplate("{{ messages[0].content }}{{ mood }}")
+    formatter = ChatTemplateFormatter(template=template, variables={"mood": "!"})
+    assert formatter.lower([BOB]).request == {"prompt": "Where?!"}
+
+
+def test_a_template_that_refuses_all_conversations_is_an_error() -> None:
+    with pytest.raises(TemplateError, match="never"):
+        ChatTemplate("{{ raise_exception('never') }}").formatter().lower([BOB])

@@ -1,0 +1,107 @@
+"""`ChatTemplate.check`: each field of the report, shown by a small template."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agentkit.chat_templates import ChatTemplate
+from tests.cases import each_case
+
+ROLES: Final = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+CALLS: Final = (
+    "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}"
+    "{% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls %}"
+    "{{ c.function.name }} {{ c.function.arguments | tojson }}{% endfor %}\n{% endfor %}"
+)
+FIRST_CALL: Final = CALLS.replace("{% for c in m.tool_calls %}", "{% for c in (m.tool_calls or [])[:1] %}")
+TEXT_CALLS: Final = CALLS.replace("c.function.arguments | tojson", "'' + c.function.arguments")
+NINE: Final = CALLS.replace(
+    "{{ c.function.name }}",
+    "{% if c.id | length != 9 %}{{ raise_exception('ids have nine characters') }}{% endif %}{{ c.function.name }}",
+)
+ALTERNATING: Final = (
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}{{ m.content | trim }}</s>{% endfor %}"
+)
+THINKING: Final = (
+    "{% for m in messages %}{% if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content }}</think>"
+    "{% endif %}{{ m.content }}{% endfor %}"
+)
+PARTS: Final = (
+    "{% for m in messages %}{% for p in m.content %}{% if p.type == 'image' %}<image>{% else %}{{ p['text'] }}"
+    "{% endif %}{% endfor %}{% endfor %}"
+)
+MARKED: Final = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}STOP{% endgeneration %}"
+    "{% else %}{{ m.content }}{% endif %}{% endfor %}"
+)
+
+
+@each_case(
+    ("source", "fields"),
+    [
+        (
+            ROLES,
+            {
+                "system": True,
+                "several_system": True,
+                "late_system": True,
+                "consecutive_roles": True,
+                "assistant_first": True,
+                "generation_prompt": False,
+                "tools": False,
+                "calls": False,
+                "results": True,
+                "thinking": False,
+                "needs_parts": False,
+                "media": frozenset[str](),
+                "trims": False,
+                "extends_prefix": True,
+                "marks_spans": False,
+                "ends_with_stop_token": None,
+                "stop_token": "",
+                "reads_clock": False,
+            },
+        ),
+        (
+            CALLS,
+            {"tools": True, "calls": True, "parallel_calls": True, "any_call_id": True, "text_arguments": False},
+        ),
+        (FIRST_CALL, {"calls": True, "parallel_calls": False}),
+        (TEXT_CALLS, {"calls": True, "parallel_calls": True, "text_arguments": True}),
+        (NINE, {"calls": True, "any_call_id": False}),
+        (
+            ALTERNATING,
+            {
+                "system": False,
+                "consecutive_roles": False,
+                "assistant_first": False,
+                "trims": True,
+                "stop_token": "</s>",
+            },
+        ),
+        (THINKING, {"thinking": True, "earlier_thinking": False, "extends_prefix": False}),
+        (
+            THINKING.replace(" and loop.last", ""),
+            {"thinking": True, "earlier_thinking": True, "extends_prefix": True},
+        ),
+        (PARTS, {"needs_parts": True, "parts": True, "media": frozenset({"image"}), "system": True}),
+        (MARKED, {"marks_spans": True, "ends_with_stop_token": True, "stop_token": "STOP"}),
+        (
+            MARKED.replace("STOP{% endgeneration %}", "{% endgeneration %}STOP"),
+            {"marks_spans": True, "ends_with_stop_token": False, "stop_token": "STOP"},
+        ),
+        (ROLES + "{{ strftime_now('%Y') }}", {"reads_clock": True}),
+        ("{{ strftime_now('%Y')[:0] }}" + ROLES, {"reads_clock": False}),
+        (ROLES + "{% if add_generation_prompt %}bot:{% endif %}", {"generation_prompt": True}),
+        (
+            "{{ raise_exception('no') }}",
+            {"system": False, "calls": False, "trims": False, "extends_prefix": False},
+        ),
+    ],
+)
+def test_a_report_says_what_a_template_writes(source: str, fields: dict[str, Any]) -> None:
+    template = ChatTemplate(source)
+    report = template.check()
+    assert {name: getattr(report, name) for name in fields} == fields
+    assert template.check() is report
