@@ -724,9 +724,9 @@ def test_the_fields_of_a_model_are_read_by_name_and_by_alias() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["[", "{", '{"a":', "(", "[]", "]", "(1)", "-", "'", '"', "[{", "9", "\\"])
-def test_a_megabyte_of_brackets_is_an_error(unit: str) -> None:
+def test_a_long_text_of_brackets_is_an_error(unit: str) -> None:
     with pytest.raises(ParseError):
-        parse_value(unit * (1_000_000 // len(unit)), dict[str, int])
+        parse_value(unit * (300_000 // len(unit)), dict[str, int])
 
 
 def test_lone_surrogates_in_json_become_replacement_characters() -> None:
