@@ -58,8 +58,8 @@ ENDLESS_EVENTS: Final = {
 }
 
 
-@pytest.mark.parametrize("kind", ENDLESS_EVENTS)
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("kind", [*ENDLESS_EVENTS])
+@each_case("provider", PROVIDERS)
 def test_an_event_without_an_end_is_an_error(provider: str, kind: str, small_limit: int) -> None:
     parser = load_provider(provider).parser
     assert parser is not None

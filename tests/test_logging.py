@@ -28,6 +28,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.testing import LoopbackError, LoopbackServer
+from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, lower, result, text_msg
 from tests.providers.calling import create_model
 
@@ -86,7 +87,7 @@ async def test_a_loss_is_logged_once_with_its_place_and_reason(
     assert SECRET not in caplog.text
 
 
-@pytest.mark.parametrize("name", available_providers())
+@each_case("name", available_providers())
 async def test_no_record_quotes_the_conversation(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentkit")
     invalid = load_messages(

@@ -12,6 +12,7 @@ import pytest
 
 from agentkit import available_providers
 from agentkit.cli import run
+from tests.cases import each_case
 from tests.wire.shapes import check_request
 
 DATA = Path(__file__).parents[2] / "examples" / "data"
@@ -112,7 +113,7 @@ class TestFormat:
         assert error.startswith("agentkit: msgs[0].content[0]: ")
         assert [note.partition(": invalid block: ")[0] for note in notes] == ["agentkit: messages[32].content[1]"]
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("arguments", "stdin", "place"),
         [
             (["--provider", "openai"], "{", "input"),

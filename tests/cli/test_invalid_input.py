@@ -54,7 +54,7 @@ class TestCommand:
     def call(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
         return call(*self.streams, *arguments, stdin=stdin)
 
-    @pytest.mark.parametrize("name", COMMANDS)
+    @each_case("name", [*COMMANDS])
     def test_an_invalid_block_is_bad_input_with_place_and_reason(self, name: str) -> None:
         arguments, text = COMMANDS[name]
         code, out, err = self.call(*arguments, stdin=text)

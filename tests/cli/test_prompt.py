@@ -12,6 +12,7 @@ import pytest
 
 from agentkit import load_messages, load_provider
 from agentkit.prompts import ChatAdapter, Example, JSONAdapter, PromptAdapter, Signature, XMLAdapter
+from tests.cases import each_case
 from tests.cli.test_cli import call as call_command
 from tests.providers import PROVIDERS, problems
 
@@ -41,7 +42,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "adapter"),
     [("chat", ChatAdapter()), ("json", JSONAdapter()), ("xml", XMLAdapter()), ("prompt", PromptAdapter())],
 )
@@ -94,7 +95,7 @@ WRONG: Final[list[tuple[Any, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("task", "sentence"), WRONG)
+@each_case(("task", "sentence"), WRONG)
 def test_a_wrong_description_is_refused_with_its_place(
     call: Call, tmp_path: Path, task: Any, sentence: str
 ) -> None:

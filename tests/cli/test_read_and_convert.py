@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from agentkit import Msg, load_messages, load_native
+from tests.cases import each_case
 from tests.cli.test_cli import call
 from tests.logs.native_logs import LOGS, TEXTS
 from tests.providers import PROVIDERS, chat, problems
@@ -104,7 +105,7 @@ def streams(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Streams:
 
 
 class TestRead:
-    @pytest.mark.parametrize("provider", PROVIDERS)
+    @each_case("provider", PROVIDERS)
     def test_the_message_of_a_response_is_written(self, streams: Streams, provider: str) -> None:
         code, out, err = call(*streams, "read", "--provider", provider, stdin=json.dumps(REPLIES[provider]))
         stored = json.loads(out)
@@ -119,7 +120,7 @@ class TestRead:
         assert native in ("stop", "STOP", "end_turn", "completed")
         assert [*stored] == ["message", "usage", "finish_reason"]
 
-    @pytest.mark.parametrize(
+    @each_case(
         "text",
         [
             json.dumps(LINES),
@@ -158,8 +159,8 @@ class TestRead:
         assert [error["place"] for error in errors] == ["reply", "input", "events[0]", "input"]
         assert "model not found" in errors[0]["sentence"]
 
-    @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-    @pytest.mark.parametrize("provider", PROVIDERS)
+    @each_case("text", HOSTILE)
+    @each_case("provider", PROVIDERS)
     def test_the_error_for_any_other_input_is_one_line(self, streams: Streams, provider: str, text: bytes) -> None:
         code, out, err = call(*streams, "read", "--provider", provider, stdin=text)
         assert (code, out) == (2, "")
@@ -167,7 +168,7 @@ class TestRead:
         assert err.count("\n") == 1
         assert len(err) < 1_000
 
-    @pytest.mark.parametrize("provider", PROVIDERS)
+    @each_case("provider", PROVIDERS)
     @pytest.mark.parametrize(
         "odd",
         [
@@ -204,8 +205,8 @@ class TestRead:
 
 
 class TestConvert:
-    @pytest.mark.parametrize("target", PROVIDERS)
-    @pytest.mark.parametrize("source", LOGS)
+    @each_case("target", PROVIDERS)
+    @each_case("source", [*LOGS])
     def test_the_request_of_another_provider_has_the_tools(
         self, streams: Streams, source: str, target: str
     ) -> None:
@@ -300,15 +301,15 @@ class TestConvert:
             "EmptyConversationError",
         ]
 
-    @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-    @pytest.mark.parametrize("source", [*LOGS, "agentkit"])
+    @each_case("text", HOSTILE)
+    @each_case("source", [*LOGS, "agentkit"])
     def test_the_error_for_any_other_log_is_one_line(self, streams: Streams, source: str, text: bytes) -> None:
         code, out, err = call(*streams, "convert", "--from", source, "--to", "openai", stdin=text)
         assert (code, out) == (2, "")
         assert err.startswith("agentkit: ")
         assert err.count("\n") == 1
 
-    @pytest.mark.parametrize("source", LOGS)
+    @each_case("source", [*LOGS])
     @pytest.mark.parametrize(
         "odd",
         [
@@ -344,28 +345,21 @@ class TestConvert:
         assert err.count("\n") == 1
 
 
-def test_the_installed_command_reads_and_converts(tmp_path: Path) -> None:
-    log = tmp_path / "log.json"
-    log.write_text(json.dumps(LOGS["openai"]))
+def test_the_installed_command_converts_standard_input() -> None:
+    log = LOGS["openai"]
     code = "from agentkit.cli import main; main()"
-
-    def run(*arguments: str, stdin: str = "") -> Any:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], input=stdin, capture_output=True, text=True, check=True
-        )
-        return json.loads(done.stdout)
-
-    request = run("convert", str(log), "--from", "openai", "--to", "anthropic")
-    assert (
-        request
-        == chat("anthropic")
-        .lower(load_native("openai", LOGS["openai"]), tools=LOGS["openai"]["tools"], tool_choice="auto")
-        .request
+    done = subprocess.run(
+        [sys.executable, "-c", code, "convert", "-", "--from", "openai", "--to", "anthropic"],
+        input=json.dumps(log),
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert run("read", "--provider", "ollama", stdin=NDJSON)["usage"]["output_tokens"] == 4
+    plan = chat("anthropic").lower(load_native("openai", log), tools=log["tools"], tool_choice="auto")
+    assert json.loads(done.stdout) == plan.request
 
 
-@pytest.mark.parametrize("text", ['"garbage"', '""', "[]", json.dumps(NDJSON), json.dumps(LINES)])
+@each_case("text", ['"garbage"', '""', "[]", json.dumps(NDJSON), json.dumps(LINES)])
 def test_a_stream_without_a_valid_event_is_an_error(streams: Streams, text: str) -> None:
     code, out, problem = call(*streams, "read", "--provider", "openai", stdin=text)
     assert (code, out) == (2, "")

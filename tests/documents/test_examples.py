@@ -38,8 +38,8 @@ def test_a_script_runs(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("file", CONVERSATIONS, ids=lambda path: path.name)
 @pytest.mark.parametrize("name", available_providers())
+@each_case("file", CONVERSATIONS)
 def test_a_conversation_formats(file: Path, name: str) -> None:
     msgs = load_messages(file.read_bytes())
     for formatter in (load_provider(name).chat_formatter(), load_provider(name).multi_agent_formatter()):
@@ -91,8 +91,10 @@ PARALLEL: Final = {
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("name", ["parallel", "multi_tool_use.parallel"])
-@pytest.mark.parametrize("provider", available_providers())
+@pytest.mark.parametrize(
+    ("provider", "name"),
+    [("openai", "parallel"), *((provider, "multi_tool_use.parallel") for provider in available_providers())],
+)
 async def test_the_react_agent_continues_when_a_model_wraps_its_calls(provider: str, name: str) -> None:
     react = load_example("react_agent")
     wrapped = Msg("m", [ToolUseBlock("c1", name, PARALLEL)], "assistant")

@@ -84,7 +84,7 @@ class TestAgentScope1:
         assert friday.metadata == {"invocation_id": "inv-1"}
         assert answer.blocks == (ToolResultBlock("c1", "look", (TextBlock("A cat."),)),)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "state",
         cast(
             "list[Any]",
@@ -183,7 +183,7 @@ class TestAgentScope2:
         assert isinstance(document, DocumentBlock)
         assert (document.title, isinstance(done, TextBlock), reply.id) == ("a.pdf", True, None)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("media_type", "kind"),
         [
             ("image/png", ImageBlock),
@@ -460,7 +460,7 @@ class TestLangChain:
             ("user", "Hi"), ("assistant", "Ho"), ("user", "Ha"), ("assistant", "He")
         ]  # fmt: skip
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("block", "expected"),
         [
             (
@@ -547,7 +547,7 @@ class TestLangChain:
     def test_a_content_block_loads_as_expected(self, block: Any, expected: Block) -> None:
         assert load_native("langchain", [{"type": "ai", "content": [block]}])[0].blocks == (expected,)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "block",
         [
             3,

@@ -63,14 +63,14 @@ class TestLoading:
         with pytest.raises(ProviderError, match="has no loader"):
             load_native(Provider("mine", provider.chat_formatter, provider.multi_agent_formatter), LOG)
 
-    @pytest.mark.parametrize("provider", [*PROVIDERS, "agentscope", "langchain", "agentkit"])
-    @pytest.mark.parametrize("value", [None, 3, {}, {"nothing": 1}, True])
+    @each_case("provider", [*PROVIDERS, "agentscope", "langchain", "agentkit"])
+    @each_case("value", [None, 3, {}, {"nothing": 1}, True])
     def test_the_error_for_any_other_value_names_the_place(self, provider: str, value: Any) -> None:
         with pytest.raises(MessageError) as caught:
             load_native(provider, value)
         assert caught.value.place
 
-    @pytest.mark.parametrize("provider", PROVIDERS)
+    @each_case("provider", PROVIDERS)
     def test_a_formatted_conversation_loads_for_every_provider(self, provider: str) -> None:
         msgs = [Msg("system", "You are Friday.", "system"), user("Hello")]
         loaded = load_native(provider, chat(provider).lower(msgs).request)
@@ -78,7 +78,7 @@ class TestLoading:
 
 
 class TestTools:
-    @pytest.mark.parametrize("provider", PROVIDERS)
+    @each_case("provider", PROVIDERS)
     def test_tools_and_an_output_schema_load_for_every_provider(self, provider: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], response_format=SCHEMA).request
         tools, _, schema = _read_options(load_request_options(provider, request))
@@ -90,14 +90,14 @@ class TestTools:
             request.pop("response_format", None)
         assert {**again, "messages": 0} == {**request, "messages": 0}
 
-    @pytest.mark.parametrize("choice", ["auto", "none", "required", "look"])
-    @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
+    @each_case("choice", ["auto", "none", "required", "look"])
+    @each_case("provider", ["openai", "openai-responses", "gemini"])
     def test_each_tool_choice_loads_for_providers_that_support_all(self, provider: str, choice: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], tool_choice=choice).request
         _, tool_choice, _ = _read_options(load_request_options(provider, request))
         assert (tool_choice.name or tool_choice.mode if tool_choice else "auto") == choice
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("provider", "request_"),
         [
             ("openai", {"tools": [{"type": "function", "function": {"name": "look", "parameters": PARAMETERS}}]}),
@@ -122,7 +122,7 @@ class TestTools:
     def test_every_spelling_of_a_tool_loads(self, provider: str, request_: Any) -> None:
         assert _read_options(load_request_options(provider, request_))[0] == [Tool("look", "", PARAMETERS)]
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("provider", "tools"),
         [
             ("gemini", {"functionDeclarations": [{"name": "look", "parameters": PARAMETERS}]}),
@@ -153,7 +153,7 @@ class TestTools:
             ),
         ],
     )
-    @pytest.mark.parametrize("in_container", [False, True])
+    @each_case("in_container", [False, True])
     def test_a_single_tool_needs_no_list_and_null_means_absent(
         self, provider: str, tools: Any, in_container: bool
     ) -> None:
@@ -187,7 +187,7 @@ class TestTools:
             }
             assert listed == {("tools[0]", "codeexecution"), ("tools[0]", "googlesearch")}
 
-    @pytest.mark.parametrize("tools", ["search", 3, True])
+    @each_case("tools", ["search", 3, True])
     def test_tools_of_another_type_are_an_error(self, tools: Any) -> None:
         for load in (load_request_options, list_server_tools):
             with pytest.raises(MessageError, match="tools"):
@@ -210,7 +210,7 @@ class TestTools:
             },
         }
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("provider", "choice", "expected"),
         [
             (
@@ -259,7 +259,7 @@ class TestTools:
         assert load_request_options("openai", {"messages": [], "tool_choice": "auto"}) == {}
         assert load_request_options("openai", LOG) == {}
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("provider", "output"),
         [
             (
@@ -282,7 +282,7 @@ class TestTools:
         assert schema is not None
         assert schema.schema == SCHEMA
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("provider", "output"),
         [
             (
@@ -297,7 +297,7 @@ class TestTools:
     def test_an_output_format_without_a_schema_is_omitted(self, provider: str, output: Any) -> None:
         assert load_request_options(provider, output) == {}
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("provider", "output"),
         [
             ("openai", {"response_format": {"type": "json_object"}}),
@@ -338,7 +338,7 @@ class TestTools:
             load_request_options("anthropic", {"tools": [{"name": "look", "input_schema": {"properties": 3}}]})
         assert caught.value.place.startswith("tools[0]")
 
-    @pytest.mark.parametrize("provider", PROVIDERS)
+    @each_case("provider", PROVIDERS)
     def test_any_other_value_has_no_options(self, provider: str) -> None:
         values: list[Any] = [None, 3, "x", [], {"tools": None}, {"tools": {}}, {"config": []}]
         for value in values:

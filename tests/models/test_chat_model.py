@@ -1,6 +1,7 @@
 """Tests of `ChatModel`: arguments, errors, second plans, and streams."""
 
 import asyncio
+import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -251,7 +252,7 @@ async def test_a_model_opens_one_client_and_closes_it() -> None:
         await model.aclose()
 
 
-async def test_nothing_of_an_sdk_is_imported_before_the_first_call() -> None:
+def test_nothing_of_an_sdk_is_imported_before_the_first_call() -> None:
     script = """
 import anyio, sys
 from agentkit import ChatModel, Msg, available_providers
@@ -261,8 +262,10 @@ async def main():
 anyio.run(main)
 print(*{name.partition(".")[0] for name in sys.modules})
 """
-    run = await anyio.run_process([sys.executable, "-W", "error", "-c", script])
-    loaded = set(run.stdout.decode().split())
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], stdout=subprocess.PIPE, text=True, check=True
+    )
+    loaded = set(run.stdout.split())
     assert not loaded & {"openai", "anthropic", "google", "ollama", "dashscope", "httpx", "httpx2", "aiohttp"}
 
 

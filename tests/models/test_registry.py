@@ -130,14 +130,13 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("kind", FAILURES)
-def test_an_error_in_one_provider_module_affects_only_that_provider(
-    kind: str, install: Callable[..., None]
-) -> None:
-    install("broken-plugin", "broken = broken_plugin:PROVIDER", FAILURES[kind])
-    with pytest.raises(ProviderError, match=rf"'broken': the package cannot be imported \({kind}") as caught:
-        load_provider("broken")
-    assert type(caught.value.__cause__).__name__ == kind
+def test_an_error_in_one_provider_module_affects_only_that_provider(install: Callable[..., None]) -> None:
+    for kind, module in FAILURES.items():
+        install(f"{kind}-plugin", f"broken-{kind} = broken_{kind}:PROVIDER", module)
+    for kind in FAILURES:
+        with pytest.raises(ProviderError, match=rf"'broken-{kind}': .* cannot be imported \({kind}") as caught:
+            load_provider(f"broken-{kind}")
+        assert type(caught.value.__cause__).__name__ == kind
     assert load_provider("openai").name == "openai"
     with pytest.raises(ProviderError, match="Did you mean 'openai'"):
         load_provider("opanai")
@@ -195,8 +194,7 @@ def test_an_invalid_model_pattern_affects_only_its_provider(install: Callable[..
         load_provider("gpt-4o")
 
 
-@pytest.mark.parametrize("lines", [(), ("--lines",)])
-@pytest.mark.parametrize("options", [(), ("--multi-agent",)])
+@pytest.mark.parametrize(("options", "lines"), [((), ()), (("--multi-agent",), ("--lines",))])
 def test_format_all_reports_a_broken_provider_and_continues(
     options: tuple[str, ...], lines: tuple[str, ...], install: Callable[..., None], capsys: Any, tmp_path: Path
 ) -> None:

@@ -48,7 +48,7 @@ def test_only_a_fence_around_the_complete_text_is_removed(text: str, content: st
 
 
 @pytest.mark.parametrize("unit", ["`", "```", "```\n", "``` a ", "```py\na\n```\n"])
-def test_a_megabyte_of_backticks_is_read_in_linear_time(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit)) + "x`"
+def test_a_long_text_of_backticks_is_read_in_linear_time(unit: str) -> None:
+    text = unit * (200_000 // len(unit)) + "x`"
     find_last_code_block(text)
     assert unfence(text) == text

@@ -219,10 +219,8 @@ def write(folder: Path, name: str, text: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"), [(None, [*TIDES, ASK]), ("FindTide", TIDES), ("Ask", [ASK]), ("No", [])]
-)
-@pytest.mark.parametrize("suffix", ["yaml", "yml"])
+@each_case(("query", "expected"), [(None, [*TIDES, ASK]), ("FindTide", TIDES), ("Ask", [ASK]), ("No", [])])
+@each_case("suffix", ["yaml", "yml"])
 def test_the_first_answer_of_each_query_is_an_example(
     tmp_path: Path, query: str | None, expected: list[Example], suffix: str
 ) -> None:
@@ -234,7 +232,7 @@ def test_a_text_answer_is_the_text_of_a_reply(tmp_path: Path) -> None:
     assert [type(example.outputs["answer"]) for example in loaded] == [ReplyText, dict, str, ReplyText]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "error"),
     [
         ("a: [", r"tides\.yaml: invalid YAML \(.*line 1"),
@@ -304,7 +302,7 @@ STATE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text"),
     [
         ("demos.json", json.dumps(ROWS, indent=2)),
@@ -319,7 +317,7 @@ def test_the_rows_of_dspy_are_split_by_the_input_names(tmp_path: Path, name: str
     assert load_examples(write(tmp_path, name, text), input_names=["question", "context"]) == EXAMPLES
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text", "error"),
     [
         ("a.json", "[1", r"^a\.json: invalid JSON"),

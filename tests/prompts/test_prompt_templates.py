@@ -97,8 +97,8 @@ def test_a_missing_template_names_the_file_and_the_folders(tmp_path: Path) -> No
     assert caught.value.folders == (str(tmp_path),)
 
 
-@pytest.mark.parametrize("path", ["../secret.jinja", "/secret.jinja", "secret.txt", "./a/../../secret.jinja"])
-@pytest.mark.parametrize("statement", ["include", "extends", "import"])
+@each_case("path", ["../secret.jinja", "/secret.jinja", "secret.txt", "./a/../../secret.jinja"])
+@each_case("statement", ["include", "extends", "import"])
 def test_a_template_reaches_no_file_outside_the_folders(write: Write, statement: str, path: str) -> None:
     write("secret.jinja", "secret")
     write("prompts/secret.txt", "secret")
@@ -181,7 +181,7 @@ def test_lists_of_the_same_name_are_concatenated(write: Write) -> None:
     assert render_data("{{ data.ports | json }}", second, first) == '["Nantes", "Brest"]'
 
 
-@pytest.mark.parametrize(("first", "second"), [("[1]", "a: 1"), ("a: 1", "[1]"), ("a: 1", "b: 1"), ("[1]", "")])
+@each_case(("first", "second"), [("[1]", "a: 1"), ("a: 1", "[1]"), ("a: 1", "b: 1"), ("[1]", "")])
 def test_other_data_of_the_same_name_is_refused(write: Write, first: str, second: str) -> None:
     folders = [write("1/ports.data.yaml", first), write("2/ports.data.yaml", second)]
     with pytest.raises(OptionError, match=r"2/ports\.data\.yaml: another data folder has a file of this name"):
