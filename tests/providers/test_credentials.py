@@ -18,6 +18,7 @@ from agentkit import AgentkitError, ChatModel, ModelError, NetworkError, OptionE
 from agentkit.credentials.credential_checks import clean_options
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.testing import LoopbackServer
+from tests.cases import each_case
 from tests.providers import PROVIDERS, user
 from tests.providers.calling import MODELS, RawRequest, RawServer, options, write_answer
 
@@ -120,8 +121,8 @@ def no_keys_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # -- before anything is sent ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("space", ["\n", "\r\n", " ", "\t"])
 @pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("space", ["\n", "\r\n", " ", "\t"])
 async def test_white_space_around_a_key_is_not_a_part_of_it(provider: str, space: str) -> None:
     with LoopbackServer("Here.") as server:
         async with create_model(provider, server, f"{space}{CANARY}{space}") as model:
@@ -130,8 +131,8 @@ async def test_white_space_around_a_key_is_not_a_part_of_it(provider: str, space
     assert CANARY in sent
 
 
-@pytest.mark.parametrize("key", ILLEGAL.values(), ids=ILLEGAL)
 @pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("key", ILLEGAL)
 async def test_a_key_that_no_header_carries_is_refused_by_the_name_of_its_option(provider: str, key: str) -> None:
     with LoopbackServer("Never.") as server:
         async with create_model(provider, server, key) as model:
@@ -145,9 +146,9 @@ async def test_a_key_that_no_header_carries_is_refused_by_the_name_of_its_option
     assert_hidden(again)
 
 
-@pytest.mark.parametrize("key", ILLEGAL.values(), ids=ILLEGAL)
-@pytest.mark.parametrize("name", ["default_headers", "headers", "http_options"])
-async def test_headers_of_the_options_are_refused_by_their_name(name: str, key: str) -> None:
+@each_case("key", ILLEGAL)
+@each_case("name", ["default_headers", "headers", "http_options"])
+def test_headers_of_the_options_are_refused_by_their_name(name: str, key: str) -> None:
     headers = {"X-Gateway": key}
     with pytest.raises(OptionError, match="X-Gateway") as caught:
         clean_options("client_options", {name: {"headers": headers} if name == "http_options" else headers})
@@ -164,14 +165,14 @@ async def test_headers_of_a_call_are_checked_like_those_of_a_client() -> None:
     assert_hidden(caught.value)
 
 
-async def test_an_address_has_no_control_character() -> None:
+def test_an_address_has_no_control_character() -> None:
     with pytest.raises(OptionError, match="base_url"):
         clean_options("client_options", {"base_url": f"http://user:{CANARY}@host/\x07"})
     assert clean_options("client_options", {"base_url": "http://host/v1\n"}) == {"base_url": "http://host/v1"}
 
 
-@pytest.mark.parametrize("key", [f"{CANARY}é", f"{CANARY}\n", f"{CANARY}\x07{CANARY}"])
 @pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("key", [f"{CANARY}é", f"{CANARY}\n", f"{CANARY}\x07{CANARY}"])
 async def test_a_key_of_the_environment_is_stripped_or_refused_by_the_name_of_its_variable(
     provider: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,16 +212,14 @@ def clients(key: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "provider", ["openai", "openai-responses", "vllm", "anthropic", "deepseek", "gemini", "ollama"]
-)
-@pytest.mark.parametrize("key", [f" {CANARY}\x07{CANARY}", f"{CANARY}\x07{CANARY}\n"])
-def test_a_callers_client_with_such_a_key_is_refused(provider: str, key: str) -> None:
-    client = clients(key)[provider]
-    with pytest.raises(OptionError, match="client") as caught:
-        ChatModel(provider, "some-model", client=client)
-    assert_hidden(caught.value)
-    ChatModel(provider, "some-model", client=clients(CANARY)[provider])
+@each_case("key", [f" {CANARY}\x07{CANARY}", f"{CANARY}\x07{CANARY}\n"])
+def test_a_callers_client_with_such_a_key_is_refused(key: str) -> None:
+    refused, accepted = clients(key), clients(CANARY)
+    for provider in ("openai", "openai-responses", "vllm", "anthropic", "deepseek", "gemini", "ollama"):
+        with pytest.raises(OptionError, match="client") as caught:
+            ChatModel(provider, "some-model", client=refused[provider])
+        assert_hidden(caught.value)
+        ChatModel(provider, "some-model", client=accepted[provider])
 
 
 def test_the_gemini_sdk_strips_a_key_itself() -> None:
@@ -233,7 +232,7 @@ def test_a_callers_dashscope_client_with_such_a_key_is_refused() -> None:
     assert_hidden(caught.value)
 
 
-@pytest.mark.parametrize("key", [f"{CANARY}\n", f"{CANARY}é"])
+@each_case("key", [f"{CANARY}\n", f"{CANARY}é"])
 async def test_a_key_that_a_function_returns_at_the_call_is_hidden_too(key: str) -> None:
     import openai
 
@@ -287,9 +286,9 @@ def refusals() -> dict[str, Callable[[dict[str, str]], tuple[int, dict[str, str]
     }
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("kind", refusals())
 @pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("stream", [False, True])
+@each_case("kind", [*refusals()])
 async def test_a_key_that_the_server_repeats_is_in_no_error(provider: str, kind: str, stream: bool) -> None:
     with echo(refusals()[kind]) as server:
         async with create_model(provider, server) as model:
@@ -316,8 +315,8 @@ def streams() -> dict[str, Callable[[dict[str, str]], bytes]]:
     }
 
 
-@pytest.mark.parametrize("kind", streams())
 @pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("kind", [*streams()])
 async def test_an_error_within_a_stream_repeats_no_key(provider: str, kind: str) -> None:
     def answer(sent: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
         headers = {"content-type": "text/event-stream", "x-request-id": get_credentials(sent)}
@@ -330,8 +329,8 @@ async def test_an_error_within_a_stream_repeats_no_key(provider: str, kind: str)
         assert_hidden(error)
 
 
-@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("stream", [False, True])
 async def test_the_password_of_a_proxy_is_hidden(
     provider: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,8 +344,8 @@ async def test_the_password_of_a_proxy_is_hidden(
     assert_hidden(error)
 
 
-@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
+@each_case("stream", [False, True])
 async def test_the_password_of_an_address_is_hidden(provider: str, stream: bool) -> None:
     async with create_model(provider, _FixedAddress("http://user:url-canary@127.0.0.1:9/v1")) as model:
         assert_hidden(await get_error(model, stream=stream))
