@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import anyio.lowlevel
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -44,6 +44,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.tokens.counters import count_request
+from tests.cases import each_case
 from tests.conversations import (
     OnLoss,
     Target,
@@ -437,23 +438,26 @@ class OpenedFiles:
 _OPENED_FILES = OpenedFiles()
 
 
-@pytest.mark.parametrize(
-    "counter",
-    [CharacterTokenCounter(), ScaledCounter(100), ScaledCounter(60), ScaledCounter(170)],
-    ids=["local", "equal", "low", "high"],
+_COUNTERS = (CharacterTokenCounter(), ScaledCounter(100), ScaledCounter(60), ScaledCounter(170))
+_STRATEGIES: tuple[list[CutStrategy], ...] = (
+    [OldestFirst()],
+    [OldestFirstInSteps()],
+    [OldestFirstInSteps(), ShrinkResults()],
+    [DropMedia()],
+    [DropMedia(step=0), OldestFirst()],
+    [ClearResults(), DropMedia(), OldestFirstInSteps()],
+    [Summarize(summarize_shortly, 200)],
 )
-@pytest.mark.parametrize(
-    "strategies",
-    [
-        [OldestFirst()], [OldestFirstInSteps()], [OldestFirstInSteps(), ShrinkResults()], [DropMedia()],
-        [DropMedia(step=0), OldestFirst()], [ClearResults(), DropMedia(), OldestFirstInSteps()],
-        [Summarize(summarize_shortly, 200)],
-    ],
-    ids=lambda strategies: "+".join(type(strategy).__name__ for strategy in strategies),
-)  # fmt: skip
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama"])
+_PROVIDERS = ("openai", "anthropic", "ollama")
+
+
+@each_case(
+    ("strategies", "counter", "provider"),
+    # Each counter and each list of strategies occurs with each provider.
+    [(*pair, _PROVIDERS[index % 3]) for index, pair in enumerate(product(_STRATEGIES, _COUNTERS))],
+)
 def test_a_file_of_a_dropped_message_is_not_opened(
-    provider: str, strategies: list[CutStrategy], counter: TokenCounterBase, tmp_path: Path
+    strategies: list[CutStrategy], counter: TokenCounterBase, provider: str, tmp_path: Path
 ) -> None:
     data = b"\x89PNG\r\n\x1a\n" + bytes(40)
     msgs = [Msg("system", "Be brief.", "system"), Msg("Bob", "Look at these.", "user")]
