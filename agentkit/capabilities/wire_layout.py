@@ -66,6 +66,7 @@ class WireLayout:
 
     Attributes:
         turns: Key of the list of turns.
+        is_rendered: True if the value of `turns` is not a list, but the text that a chat template wrote.
         prompt: Key of a system prompt outside the turns. Empty if the system prompt is a turn.
         tools: Key of the list of tools.
         tool_lists: Keys under which a tool object contains lists of declarations, such as Gemini's
@@ -115,6 +116,7 @@ class WireLayout:
     """
 
     turns: str = "messages"
+    is_rendered: bool = False
     prompt: str = ""
     tools: str = "tools"
     tool_lists: tuple[str, ...] = ()

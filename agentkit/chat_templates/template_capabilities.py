@@ -12,7 +12,7 @@ from agentkit.chat_templates.template_report import TemplateReport
 
 __all__ = ["LAYOUT", "describe_report"]
 
-LAYOUT: Final = WireLayout(turns="prompt")
+LAYOUT: Final = WireLayout(turns="prompt", is_rendered=True)
 """Keys of the requests `{"prompt": TEXT}`."""
 
 

@@ -10,14 +10,14 @@ from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Protocol, cast
 
 import anyio.to_thread
 
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource
-from agentkit.errors import MissingExtraError, OptionError
-from agentkit.jinja_environments import model_environment
+from agentkit.errors import MissingExtraError, OptionError, TemplateError
+from agentkit.jinja_environments.chat_rendering import ChatVariables, render_chat
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import LocalTokenCounter, TokenCount, find_layout
@@ -26,7 +26,7 @@ from agentkit.tokens.media_tokens import MediaPrices
 from agentkit.tokens.request_parts import RequestParts, compact_json
 from agentkit.tokens.text_counters import CharacterTokenCounter
 
-__all__ = ["HuggingFaceTokenCounter"]
+__all__ = ["ChatTemplateLike", "HuggingFaceTokenCounter"]
 
 _TURN: Final = 5  # tokens that ChatML adds to a message: two markers, two line breaks and the role
 _MEDIA: Final = 1_500  # approximate number of tokens of a media item
@@ -34,14 +34,24 @@ _CALL: Final = 12  # tokens that a template adds around a tool call or a tool re
 _NO_TEMPLATE: Final = "no chat template: 5 tokens are assumed for each message in addition to its texts"
 
 
+class ChatTemplateLike(Protocol):
+    """The parts of a `ChatTemplate` that the counter uses."""
+
+    special_tokens: Mapping[str, str]
+
+    def choose(self, name: str | None, has_tools: bool) -> str:
+        """Returns the text of the template for a request with or without tools."""
+        ...
+
+
 class HuggingFaceTokenCounter(LocalTokenCounter):
     """Counter that uses the tokenizer file and the chat template of a local model.
 
     The counter renders a request with the chat template, and counts the tokens of the rendered text. The request
-    must have the wire format of OpenAI Chat Completions (`messages`, `tools`). For any other request, or if the
-    template is missing or raises an error, the counter counts each text separately and adds up the counts.
-    `TokenCount.estimated` then explains why the count is an estimate. Images are counted by the published rule of
-    the model family.
+    must have the wire format of OpenAI Chat Completions (`messages`, `tools`), or be the prompt that a
+    `ChatTemplate` wrote. For any other request, or if the template is missing or raises an error, the counter
+    counts each text separately and adds up the counts. `TokenCount.estimated` then explains why the count is an
+    estimate. Images are counted by the published rule of the model family.
 
     Attributes:
         file: Path of the `tokenizer.json`.
@@ -50,13 +60,16 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     needs_layout: ClassVar[bool] = True
 
-    def __init__(self, tokenizer: str | Path, *, chat_template: str | None = None, model: str = "") -> None:
+    def __init__(
+        self, tokenizer: str | Path, *, chat_template: str | ChatTemplateLike | None = None, model: str = ""
+    ) -> None:
         """Checks that the tokenizer file exists and that the packages are installed. `prepare` loads the file.
 
         Args:
             tokenizer: Path of a `tokenizer.json`, or of its folder. The files `tokenizer_config.json` and
                 `chat_template.jinja` in the same folder are read too.
-            chat_template: Text of the chat template. If None, the template is read from the folder.
+            chat_template: A `ChatTemplate`, or the text of the template. If None, the template is read from the
+                folder.
             model: Name of the model, which decides how many tokens an image costs.
 
         Raises:
@@ -66,14 +79,15 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
                 raise MissingExtraError(package, "tokens", "Counting with a tokenizer file")
-        check_option("chat_template", chat_template, str | None)
+        if not hasattr(chat_template, "choose"):
+            check_option("chat_template", chat_template, str | None)
         path = Path(tokenizer)
         self.file = path / "tokenizer.json" if path.is_dir() else path
         if not self.file.is_file():
             reason = f"the file {shorten_repr(str(self.file), 200)} does not exist"
             raise OptionError("tokenizer", reason, "Pass the path of a tokenizer.json, or of its folder.")
         self.model = model
-        self._template_text = chat_template
+        self._given_template = chat_template
         self._loading = Lock()
         self._texts = TextCounts(self._count)
         self._prices = MediaPrices(model)
@@ -88,7 +102,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return self._estimate.key
 
     def __reduce__(self) -> tuple[Any, ...]:
-        create = partial(type(self), chat_template=self._template_text, model=self.model)
+        create = partial(type(self), chat_template=self._given_template, model=self.model)
         return (create, (str(self.file),))
 
     @cached_property
@@ -97,17 +111,19 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return cast("dict[str, Any]", json.loads(file.read_text("utf-8"))) if file.is_file() else {}
 
     @cached_property
-    def _template(self) -> Callable[..., str] | None:
-        """Function that renders the chat template, or None if the model has no template.
-
-        The template runs in jinja's sandbox, because a model may come from an untrusted source.
-        """
+    def _template(self) -> str | None:
+        """Text of the chat template in the folder, or None if the model has no template."""
         file = self.file.with_name("chat_template.jinja")
-        source = self._template_text or (file.read_text("utf-8") if file.is_file() else None)
-        source = source or self._config.get("chat_template")
-        if not isinstance(source, str):
-            return None
-        return model_environment(strftime_now=_format_fixed_date).from_string(source).render
+        source = file.read_text("utf-8") if file.is_file() else self._config.get("chat_template")
+        return source if isinstance(source, str) else None
+
+    def _find_template(self, has_tools: bool) -> tuple[str | None, Mapping[str, str]]:
+        """Returns the text of the chat template and the special tokens for a request."""
+        given = self._given_template
+        if given is not None and not isinstance(given, str):
+            return given.choose(None, has_tools), given.special_tokens
+        names = ("bos_token", "eos_token", "unk_token", "pad_token")
+        return given or self._template, {name: _read_token(self._config.get(name)) for name in names}
 
     @cached_property
     def _encode(self) -> Callable[[str], int]:
@@ -168,7 +184,10 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             OptionError: `provider` is missing.
         """
         self._load()
-        parts = RequestParts.of(request, find_layout(self, provider))
+        layout = find_layout(self, provider)
+        if layout.is_rendered:
+            return TokenCount(self._count_pieces(str(request.get(layout.turns))))
+        parts = RequestParts.of(request, layout)
         total, reasons = self._prices.total(parts.media)
         rendered, reason = self._render(request)
         if rendered is None:
@@ -189,22 +208,20 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     def _render(self, request: Mapping[str, Any]) -> tuple[str | None, str]:
         """Renders a request with the chat template. Returns None and a reason if the rendering fails."""
-        messages, template = request.get("messages"), self._template
-        if template is None:
+        messages, tools = request.get("messages"), request.get("tools") or None
+        source, tokens = self._find_template(tools is not None)
+        if source is None:
             return None, _NO_TEMPLATE
         if not isinstance(messages, list) or _is_foreign(request, cast("list[Any]", messages)):
             return None, "the chat template cannot render this wire format; each text was counted separately"
-        names = {
-            key: _read_token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
-        }
-        tools = request.get("tools") or None
+        variables = {**tokens, "strftime_now": _format_fixed_date}
         reason = ""
         for convert in (_with_parts, _with_text):
             converted = [convert(message) for message in cast("list[dict[str, Any]]", messages)]
             try:
-                return template(messages=converted, tools=tools, add_generation_prompt=True, **names), ""
-            except Exception as error:  # a template can raise any error
-                reason = f"the chat template raised an error ({error}); each text was counted separately"
+                return render_chat(source, ChatVariables(converted, tools, None, True, variables)).text, ""
+            except TemplateError as error:
+                reason = f"the chat template raised an error ({error.reason}); each text was counted separately"
         return None, reason
 
     def weigh(self, msg: Msg) -> int:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+import pickle
+from pathlib import Path
+from typing import Any, Final, cast
 
 import pytest
+import tokenizers
+from tokenizers import models, pre_tokenizers
 
-from agentkit import Budget, Msg, MultiAgentHistory, TemplateError, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit import (
+    Budget,
+    HuggingFaceTokenCounter,
+    Msg,
+    MultiAgentHistory,
+    TemplateError,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    load_provider,
+)
 from agentkit.chat_templates import ChatTemplate, ChatTemplateFormatter
 from tests.chat_templates.test_template_report import ALTERNATING, CALLS, NINE, THINKING
 from tests.conftest import dispositions, ledger_lines
@@ -102,3 +116,20 @@ def test_variables_are_passed_to_the_template() -> None:
 def test_a_template_that_refuses_all_conversations_is_an_error() -> None:
     with pytest.raises(TemplateError, match="never"):
         ChatTemplate("{{ raise_exception('never') }}").formatter().lower([BOB])
+
+
+async def test_the_count_of_a_prompt_is_the_count_of_its_text(tmp_path: Path) -> None:
+    tokenizer = cast("Any", tokenizers).Tokenizer(models.WordLevel({"?": 0, "<|im_start|>": 1}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    template = ChatTemplate.builtin("im_start")
+    counter = HuggingFaceTokenCounter(tmp_path, chat_template=template)
+    plan = await template.formatter(budget=Budget(500, counter=counter)).plan([SYSTEM, BOB, REPLY, EVE])
+    assert plan.tokens == len(tokenizer.encode(plan.request["prompt"], add_special_tokens=False).ids)
+    openai = load_provider("openai")
+    request = await openai.chat_formatter().format([SYSTEM, BOB])
+    count = counter.measure(request, openai)
+    expected = len(tokenizer.encode(template.render([SYSTEM, BOB]).text, add_special_tokens=False).ids)
+    assert (count, count.estimated) == (expected, ())
+    assert pickle.loads(pickle.dumps(counter)).measure(request, openai) == count
