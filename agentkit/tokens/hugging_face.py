@@ -37,7 +37,10 @@ _NO_TEMPLATE: Final = "no chat template: 5 tokens are assumed for each message i
 class ChatTemplateLike(Protocol):
     """The parts of a `ChatTemplate` that the counter uses."""
 
-    special_tokens: Mapping[str, str]
+    @property
+    def special_tokens(self) -> Mapping[str, str]:
+        """Texts of special tokens by name."""
+        ...
 
     def choose(self, name: str | None, has_tools: bool) -> str:
         """Returns the text of the template for a request with or without tools."""
