@@ -74,7 +74,7 @@ def model_environment(strftime_now: Callable[[str], str] | None = None) -> Immut
     Raises:
         MissingExtraError: The package jinja2 is not installed.
     """
-    environment_class = get_sandbox_class("tokens", "Rendering a chat template")
+    environment_class = get_sandbox_class("templates", "Rendering a chat template")
     environment = environment_class(
         trim_blocks=True,
         lstrip_blocks=True,
