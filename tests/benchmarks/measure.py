@@ -6,6 +6,7 @@ import gc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from statistics import median
 from time import process_time_ns
@@ -60,6 +61,12 @@ class Samples:
         return median(sample / base_sample for sample, base_sample in zip(self.seconds, base.seconds, strict=True))
 
 
+@cache
+def _has_frozen_objects() -> bool:
+    """Returns True in a test run, which freezes its objects. Counting these objects takes long."""
+    return gc.get_freeze_count() > 0
+
+
 def interleave(
     cases: Mapping[str, Sampled], rounds: int, batch: int = 1, collector: bool = False, warm: bool = True
 ) -> dict[str, Samples]:
@@ -75,7 +82,7 @@ def interleave(
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     was_on = gc.isenabled()
     gc.collect()
-    has_frozen = gc.get_freeze_count() > 0  # the objects of a test run
+    has_frozen = _has_frozen_objects()
     gc.freeze()  # excludes objects of the imported libraries from later collections
     try:
         for number in range(rounds + warm):

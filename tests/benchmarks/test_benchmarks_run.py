@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
+from functools import cache, partial
 from importlib import import_module
 from xml.etree import ElementTree
 
@@ -20,28 +21,42 @@ from tests.benchmarks.pages import BEGIN, END, SUMMARY, build_results, build_sum
 from tests.benchmarks.peers import run_async
 from tests.benchmarks.plots import draw_bars, draw_lines
 from tests.benchmarks.report import Report
+from tests.cases import each_case
 
-_QUICK: dict[str, Report] = {}
 
-
+@cache
 def get_report(name: str) -> Report:
     """Returns the report of a benchmark at tiny size. Each benchmark runs once."""
-    if name not in _QUICK:
-        _QUICK[name] = import_module(f"tests.benchmarks.{name}").run(True)
-    return _QUICK[name]
+    report = import_module(f"tests.benchmarks.{name}").run(True)
+    assert isinstance(report, Report)
+    return report
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_benchmark_prints_tables_and_goals(name: str) -> None:
+def test_every_benchmark_prints_tables_and_goals_that_are_on_the_pages() -> None:
+    """One test, because the tests of a parallel run would run each benchmark in several processes."""
+    _check_report()
+    rows = get_report("conversion").tables[0].rows
+    assert {f"{name} {policy} cold" for name, policy in create_formatters()} <= {row[0] for row in rows}
+    _check_pages({name: get_report(name) for name in NAMES})
+
+
+@each_case("name", NAMES)
+def _check_report(name: str) -> None:
     report = get_report(name)
     assert all(table.rows for table in report.tables)
     assert report.aims
     assert "---" in str(report)
 
 
-def test_the_conversion_benchmark_has_a_row_for_every_formatter() -> None:
-    rows = get_report("conversion").tables[0].rows
-    assert {f"{name} {policy} cold" for name, policy in create_formatters()} <= {row[0] for row in rows}
+def _check_pages(reports: Mapping[str, Report]) -> None:
+    text = build_results(reports)
+    for report in reports.values():
+        assert all(aim.measurement in text for aim in report.aims)
+        assert all(f"plots/{name}" in text for name in report.plots)
+    text_of_readme = build_summary(reports)
+    assert text_of_readme.startswith(BEGIN)
+    assert text_of_readme.endswith(END)
+    assert all(label in text_of_readme for label in SUMMARY.values())
 
 
 def test_the_floor_creates_the_same_messages_as_agentkit() -> None:
@@ -61,18 +76,6 @@ def test_the_copy_loop_creates_the_same_request_as_a_formatter_with_a_budget(nam
     messages = run_async(budgeted().format(as_msgs(plain)))["messages"]
     copied = copy_requests(loop, count_dropped(budgeted, plain), plain)
     assert [_without_name(item) for item in messages] == copied
-
-
-def test_the_pages_contain_every_goal_and_plot() -> None:
-    reports = {name: get_report(name) for name in NAMES}
-    text = build_results(reports)
-    for report in reports.values():
-        assert all(aim.measurement in text for aim in report.aims)
-        assert all(f"plots/{name}" in text for name in report.plots)
-    text_of_readme = build_summary(reports)
-    assert text_of_readme.startswith(BEGIN)
-    assert text_of_readme.endswith(END)
-    assert all(label in text_of_readme for label in SUMMARY.values())
 
 
 def test_plots_are_valid_svg() -> None:
