@@ -88,6 +88,7 @@ OPTIONAL_DEPENDENCIES: Final[dict[str, set[str]]] = {
     "media": {"httpx2", "PIL"},
     "prompts": {"jinja2", "yaml", "json_repair", "typing_extensions"},  # typing_extensions: for type checkers only
     "jinja_environments": {"jinja2", "yaml"},
+    "chat_templates": {"gguf", "regex"},
     "models": {"httpx2"},
     "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2"},
 }
@@ -125,9 +126,14 @@ def _parse(path: Path) -> ast.Module:
 @cache
 def _imports(path: Path) -> tuple[tuple[str, bool], ...]:
     """Returns the modules that a file imports. The flag is True for imports at module level."""
-    tree = _parse(path)
-    inner = {id(node) for outer in ast.walk(tree) if _is_function(outer) for node in ast.walk(outer)}
-    return tuple((name, id(node) not in inner) for node in ast.walk(tree) for name in _list_imported_modules(node))
+    imports: list[tuple[str, bool]] = []
+    pending: list[tuple[ast.AST, bool]] = [(_parse(path), True)]
+    for node, at_module_level in pending:
+        imports += ((name, at_module_level) for name in _list_imported_modules(node))
+        is_outside = at_module_level and not _is_function(node)
+        # an expression contains no import
+        pending += ((inner, is_outside) for inner in ast.iter_child_nodes(node) if not isinstance(inner, ast.expr))
+    return tuple(imports)
 
 
 def _is_function(node: ast.AST) -> bool:
@@ -181,7 +187,7 @@ def test_the_core_imports_no_provider_and_no_sdk() -> None:
         assert tops - allowed <= OPTIONAL_DEPENDENCIES.get(_get_package(path), set()), path
 
 
-@pytest.mark.parametrize("package", _packages(), ids=_relative_path)
+@each_case("package", {_relative_path(package): package for package in _packages()})
 def test_a_provider_imports_only_the_provider_kit_and_agentkit_openai(package: Path) -> None:
     base = sys.stdlib_module_names | {"anyio", "pydantic", "pydantic_core"}
     for path in package.rglob("*.py"):
@@ -215,6 +221,8 @@ def test_no_module_is_called_utils() -> None:
 
 KEYS_IN_FORMATS: Final = {
     "capabilities/wire_layout.py": "defaults of a layout",
+    "chat_templates": "messages and replies in the form of Hugging Face's chat templates",
+    "jinja_environments/chat_rendering.py": "variables of Hugging Face's chat templates",
     "logs": "formats of AgentScope and LangChain",
     "messages/log_checks.py": "content keys of logged messages",
     "messages/log_recognition.py": "recognizes the format of a log for the error of the wrong loader",
@@ -297,13 +305,22 @@ def test_the_core_names_no_key_of_a_provider() -> None:
     assert [(path, text) for path in paths for text in _literals(path) if text in keys] == []
 
 
-def _literals(path: Path) -> Iterator[str]:
-    """Yields the string literals of a module, without docstrings and `__all__`."""
-    for statement in _parse(path).body:
-        if not (isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"):
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    yield node.value
+@cache
+def _walk(path: Path) -> tuple[ast.AST, ...]:
+    """Returns all nodes of a module, without `__all__`."""
+    return tuple(
+        node
+        for statement in _parse(path).body
+        if not (isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__")
+        for node in ast.walk(statement)
+    )
+
+
+@cache
+def _literals(path: Path) -> tuple[str, ...]:
+    """Returns the string literals of a module, without `__all__`."""
+    values = [node.value for node in _walk(path) if isinstance(node, ast.Constant)]
+    return tuple(value for value in values if isinstance(value, str))
 
 
 def test_the_core_reads_turns_and_parts_with_the_keys_of_a_layout() -> None:
@@ -320,7 +337,7 @@ def test_the_core_reads_turns_and_parts_with_the_keys_of_a_layout() -> None:
 
 def _list_read_keys(path: Path) -> Iterator[object]:
     """Yields the constants that a module reads from mappings: `x` for `value["x"]` and for `value.get("x")`."""
-    for node in ast.walk(_parse(path)):
+    for node in _walk(path):
         keys: list[ast.expr] = []
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             keys = [node.slice]
@@ -331,6 +348,7 @@ def _list_read_keys(path: Path) -> Iterator[object]:
 
 PROVIDER_NAMES: Final = {
     "capabilities/model_rules.py": "the call ids that Mistral's chat templates accept",
+    "chat_templates": "names of chat templates",
     "messages/block_dict_keys.py": "issuers of signatures in blocks of AgentScope",
     "messages/log_recognition.py": "names the loader of a log in errors",
     "logs": "issuers of signatures in logs of AgentScope and LangChain",
@@ -345,7 +363,10 @@ PROVIDER_NAMES: Final = {
 def test_the_core_names_no_provider() -> None:
     paths = [path for path in _core_modules() if not set(PROVIDER_IDS).isdisjoint(_literals(path))]
     others = [path for path in paths if _get_package(path) not in PROVIDER_NAMES]
-    assert {path.relative_to(CORE).as_posix() for path in others} == set(PROVIDER_NAMES) - {"logs"}
+    assert {path.relative_to(CORE).as_posix() for path in others} == set(PROVIDER_NAMES) - {
+        "chat_templates",
+        "logs",
+    }
 
 
 @each_case("name", [*KEYS_IN_FORMATS])
@@ -489,38 +510,54 @@ def test_a_provider_package_exports_its_formatters(name: str) -> None:
 # -- light imports ---------------------------------------------------------------------------------
 
 
-def _list_loaded_modules(statements: str) -> set[str]:
-    script = f"import sys\n{statements}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+_STAGES: Final = {
+    "agentkit": "import agentkit",
+    "a message": "from agentkit import Msg\nmsg = Msg('Bob', 'hi', 'user')",
+    "typed prompts": "from agentkit.prompts import ChatAdapter, Signature, ask\n"
+    "ChatAdapter().format(Signature('question -> answer: int'), {'question': 'Why?'})",
+    "all formatters": "\n".join(
+        [
+            *(f"import {package.name}" for package in _packages()),
+            "from agentkit import Budget, load_provider",
+            *(
+                f"load_provider({name!r}).multi_agent_formatter(budget=Budget(1000)).lower([msg])"
+                for name in PROVIDER_IDS
+            ),
+        ]
+    ),
+}
+"""Programs that one process runs in this order."""
+
+
+@cache
+def _list_loaded_modules() -> dict[str, set[str]]:
+    """Returns the modules and packages that are loaded after each stage."""
+    show = "print(*{name.partition('.')[0] for name in sys.modules})"
+    script = "\n".join(["import sys", *(f"{program}\n{show}" for program in _STAGES.values())])
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    return set(run.stdout.split())
+    return {stage: {*line.split()} for stage, line in zip(_STAGES, run.stdout.splitlines(), strict=True)}
 
 
 def test_importing_agentkit_loads_no_dependency() -> None:
-    assert not _list_loaded_modules("import agentkit") & (LARGE_PACKAGES | {"pydantic", "anyio", "asyncio"})
+    assert not _list_loaded_modules()["agentkit"] & (LARGE_PACKAGES | {"pydantic", "anyio", "asyncio"})
 
 
 def test_a_message_loads_only_pydantic() -> None:
-    loaded = _list_loaded_modules("from agentkit import Msg; Msg('Bob', 'hi', 'user')")
+    loaded = _list_loaded_modules()["a message"]
     assert "pydantic" in loaded
     assert not loaded & (LARGE_PACKAGES | {"anyio", "asyncio", "trio"})
 
 
 def test_typed_prompts_load_no_model_before_the_first_call() -> None:
-    write = "ChatAdapter().format(Signature('question -> answer: int'), {'question': 'Why?'})"
-    loaded = _list_loaded_modules(f"from agentkit.prompts import ChatAdapter, Signature, ask\n{write}")
+    loaded = _list_loaded_modules()["typed prompts"]
     assert "pydantic" in loaded
     assert not loaded & (LARGE_PACKAGES | {"anyio", "asyncio", "trio"})
 
 
 def test_all_formatters_together_load_no_sdk_and_no_http_client() -> None:
-    imports = "\n".join(f"import {package.name}" for package in _packages())
-    build = "from agentkit import load_provider, Msg\n" + "\n".join(
-        f"load_provider({name!r}).multi_agent_formatter().lower([Msg('Bob', 'hi', 'user')])"
-        for name in PROVIDER_IDS
-    )
-    assert not _list_loaded_modules(f"{imports}\n{build}") & (LARGE_PACKAGES | {"trio"})
+    assert not _list_loaded_modules()["all formatters"] & (LARGE_PACKAGES | {"trio"})
 
 
 # -- the repository --------------------------------------------------------------------------------
@@ -589,6 +626,8 @@ def test_no_text_file_contains_a_machine_path_or_a_registry() -> None:
         try:
             text = (ROOT / name).read_text(encoding="utf-8")
         except UnicodeDecodeError:
+            continue
+        if not (_MACHINE_PATH.search(text) or _REGISTRY.search(text)):
             continue
         for number, line in enumerate(text.splitlines(), 1):
             if _MACHINE_PATH.search(line) or _REGISTRY.search(line):

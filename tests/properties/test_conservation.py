@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -42,6 +41,7 @@ from agentkit import (
     available_providers,
 )
 from agentkit.provider_kit import FormatterBase, LegalConversation, Request, RequestSpec
+from tests.cases import each_case
 from tests.conftest import ECHO, EchoFormatter
 from tests.conversations import DATA, POLICIES, TARGETS, Markers, OnLoss, Target, add_markers, histories
 from tests.profiles import examples
@@ -255,11 +255,10 @@ _HISTORIES: dict[str, list[Msg]] = {
 }
 
 
-@pytest.mark.parametrize("provider", available_providers())
-@pytest.mark.parametrize(
-    "history", [ChatHistory(), MultiAgentHistory(viewer="Friday"), _VIEWS[0]], ids=["chat", "viewer", "visible"]
-)
-async def test_an_image_in_any_place_is_sent(history: HistoryPolicy, provider: str, anyio_backend: str) -> None:
+@pytest.mark.anyio
+@each_case("provider", available_providers())
+@each_case("history", {"chat": ChatHistory(), "viewer": MultiAgentHistory(viewer="Friday"), "visible": _VIEWS[0]})
+async def test_an_image_in_any_place_is_sent(history: HistoryPolicy, provider: str) -> None:
     target = Target(provider, "qwen3-vl-plus" if provider == "dashscope" else None)
     for (place, place_msgs), budget in product(_HISTORIES.items(), (None, Budget(100_000))):
         msgs, markers = add_markers(place_msgs)
