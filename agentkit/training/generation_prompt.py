@@ -1,0 +1,76 @@
+"""`find_generation_prompts`: the text with which a template starts a reply, such as `<|im_start|>assistant`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.errors import AgentkitError
+from agentkit.messages.message import Msg
+from agentkit.training.text_spans import count_common_start
+
+__all__ = ["find_generation_prompts", "find_header"]
+
+_USER: Final = Msg("user", "Userword", "user")
+_EMPTY: Final = Msg("assistant", "", "assistant")
+_REPLY: Final = Msg("assistant", "Replyword", "assistant")
+
+
+def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, ...]:
+    r"""Returns the texts that a template writes before a reply. Returns no text if they are unknown.
+
+    The first text is the generation prompt. It can end with the start of thinking. Earlier replies then have only
+    its first part, which is the second text: `<|im_start|>assistant\n` of `<|im_start|>assistant\n<think>\n`.
+
+    Args:
+        template: Chat template.
+        variables: Further variables of the template. They can change the text.
+    """
+    if template.tags is not None:
+        before = template.tags.get("assistant", ("", ""))[0]
+        return (before,) if before else ()
+    return _find_texts(template, json.dumps(variables, sort_keys=True))
+
+
+@lru_cache(256)
+def _find_texts(template: ChatTemplate, variables: str) -> tuple[str, ...]:
+    options: dict[str, Any] = {**json.loads(variables), "validate": False}
+
+    def render(*msgs: Msg, is_open: bool = False) -> str:
+        return template.render(msgs, add_generation_prompt=is_open, **options).text
+
+    try:
+        closed, opened, reply = render(_USER), render(_USER, is_open=True), render(_USER, _REPLY)
+        if not opened.startswith(closed):  # some templates end a conversation with this token
+            closed = closed.removesuffix(template.special_tokens.get("eos_token") or "")
+        if opened == closed:  # the template ignores the option, but may leave an empty last reply open
+            opened = render(_USER, _EMPTY)
+            opened = opened if reply.startswith(opened) else ""
+    except AgentkitError:
+        return ()
+    if not opened.startswith(closed) or opened == closed:
+        return ()
+    prompt, first = opened[len(closed) :], reply[len(closed) : count_common_start(opened, reply)]
+    if first != prompt and "\n" in first:
+        first = first[: first.rindex("\n") + 1]
+    return (prompt, first) if first not in ("", prompt) else (prompt,)
+
+
+def find_header(text: str, start: int, prompts: Sequence[str]) -> tuple[int, int] | None:
+    """Returns start and end of the generation prompt at the start of a reply. Returns None if it is not there.
+
+    The marked text of a reply can begin before, inside or after the generation prompt.
+
+    Args:
+        text: Text of the conversation.
+        start: Start of the marked text of the reply.
+        prompts: The texts of `find_generation_prompts`.
+    """
+    for prompt in prompts:
+        for offset in range(min(len(prompt), start), -1, -1):
+            if text.startswith(prompt, start - offset):
+                return start - offset, start - offset + len(prompt)
+    return None

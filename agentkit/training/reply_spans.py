@@ -1,0 +1,255 @@
+"""`ReplySpans`: renders a sample, and finds the texts of its messages in the rendered text.
+
+A template with `{% generation %}` blocks marks the texts of the model. For any other template, the text of a
+message is found by rendering the messages before it, and the messages up to it. Both texts must be a start of the
+whole text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Final, NoReturn
+
+from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.chat_templates.rendered_chat import RenderedChat
+from agentkit.errors import EmptyConversationError, MessageError, TemplateError
+from agentkit.messages.blocks import Block
+from agentkit.messages.message import Msg
+from agentkit.training.generation_prompt import find_generation_prompts, find_header
+from agentkit.training.sample import Sample, check_unmixed
+from agentkit.training.text_spans import Span, count_common_end, find_difference
+
+__all__ = ["ReplySpans"]
+
+_ADVICE: Final = "Use split_rewritten(), or a template that marks replies with {% generation %} blocks."
+
+
+@dataclass
+class ReplySpans:
+    """Rendered sample, in which the texts of messages can be found.
+
+    Attributes:
+        sample: The sample.
+        template: Chat template of the model.
+        now: Time that the template reads. None means the current local time.
+    """
+
+    sample: Sample
+    template: ChatTemplate
+    now: datetime | None = None
+
+    @cached_property
+    def chat(self) -> RenderedChat:
+        """The rendered conversation."""
+        check_unmixed(self.sample)
+        return self.render(self.sample.msgs)
+
+    @property
+    def text(self) -> str:
+        """The text of the conversation."""
+        return self.chat.text
+
+    def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> RenderedChat:
+        """Renders messages with the tools of the sample. If `is_open` is True, the start of a reply follows."""
+        return self.template.render(
+            msgs,
+            tools=self.sample.tools,
+            add_generation_prompt=is_open,
+            now=self.now,
+            validate=False,
+            **self.sample.variables,
+        )
+
+    @cached_property
+    def marked(self) -> tuple[Span, ...]:
+        """The texts that the template marks, each with the stop token. Empty if the template marks no texts."""
+        spans = [span for span in self.chat.spans if span[0] < span[1]]
+        if spans and self.template.check().ends_with_stop_token is False:
+            return tuple((start, self._include_stop(end)) for start, end in spans)
+        return tuple(spans)
+
+    def _include_stop(self, end: int) -> int:
+        stop, text = self.template.check().stop_token, self.text
+        position = end + len(text[end:]) - len(text[end:].lstrip())
+        return position + len(stop) if stop and text.startswith(stop, position) else end
+
+    # -- replies -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _prompts(self) -> tuple[str, ...]:
+        return find_generation_prompts(self.template, self.sample.variables)
+
+    def find_all_replies(self) -> list[Span]:
+        """Returns the text of each reply, from all agents, without the generation prompt."""
+        if self.marked:
+            return [self._cut_header(span) for span in self.marked]
+        return [span for index in self._all_replies for span in self.find_reply(index)]
+
+    @cached_property
+    def _all_replies(self) -> tuple[int, ...]:
+        return replace(self.sample, viewer=None).replies
+
+    def find_reply(self, index: int) -> list[Span]:
+        """Returns the texts of the reply with this index, without the generation prompt.
+
+        Raises:
+            MessageError: The text of the reply cannot be found.
+        """
+        if not self.marked:
+            return [self._find_unmarked(index)]
+        if len(self.marked) == len(self._all_replies):
+            return [self._cut_header(self.marked[self._all_replies.index(index)])]
+        start, end = self.find_message(index)
+        return [self._cut_header(span) for span in self.marked if start <= span[0] < end]
+
+    def _cut_header(self, span: Span) -> Span:
+        header = find_header(self.text, span[0], self._prompts)
+        return (header[1], span[1]) if header and header[1] <= span[1] else span
+
+    def add_header(self, span: Span) -> Span:
+        """Returns the text of a reply together with the generation prompt before it."""
+        header = find_header(self.text, span[0], self._prompts)
+        return (header[0], span[1]) if header else span
+
+    def _find_unmarked(self, index: int) -> Span:
+        if index:
+            start = self._find_prompt_end(index)
+        else:
+            prompt = next((prompt for prompt in self._prompts if prompt in self.text), None)
+            if prompt is None:
+                self._refuse(index, "the conversation starts with a reply, and the template does not mark replies")
+            start = self.text.index(prompt) + len(prompt)
+        return start, self._cut_after_stop(start, self._find_end(index))
+
+    def _find_prompt_end(self, index: int) -> int:
+        opened = self.render(self.sample.msgs[:index], is_open=True).text
+        prompt, *others = self._prompts or ("",)
+        for first in others:  # the prompt opens thinking, and the reply has none
+            start = opened.removesuffix(prompt) + first
+            if not self.text.startswith(opened) and self.text.startswith(start):
+                return len(start)
+        return self._match(opened, index)
+
+    def _cut_after_stop(self, start: int, end: int) -> int:
+        stop = self.template.check().stop_token
+        text = self.text[start:end].rstrip()
+        for token in ("", self.template.special_tokens.get("eos_token") or ""):
+            text = text.removesuffix(token).rstrip()
+            if stop and text.endswith(stop):
+                return start + len(text)
+        return end
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    def find_message(self, index: int) -> Span:
+        """Returns the text of a message, with the texts that the template writes around it.
+
+        Raises:
+            MessageError: The text of the message cannot be found.
+        """
+        return (self._find_end(index - 1) if index else 0), self._find_end(index)
+
+    def _find_end(self, index: int) -> int:
+        msgs = self.sample.msgs[: index + 1]
+        if len(msgs) == len(self.sample.msgs):
+            return len(self.text)
+        text = self.render(msgs).text
+        if self.text.startswith(text):
+            return len(text)
+        # Some templates write a token or white space only after the last message.
+        text = text.rstrip()
+        for name in ("eos_token", "bos_token"):
+            text = text.removesuffix(self.template.special_tokens.get(name) or "").rstrip()
+        return self._match(text, index)
+
+    def _match(self, text: str, index: int) -> int:
+        if not self.text.startswith(text):
+            reason = (
+                f"the chat template {self.template.name!r} writes earlier messages differently when others "
+                "follow, so the text of the message cannot be found"
+            )
+            self._refuse(index, reason)
+        return len(text)
+
+    def _refuse(self, index: int, reason: str) -> NoReturn:
+        raise MessageError(f"msgs[{index}]", reason, _ADVICE)
+
+    def is_unchanged(self, index: int) -> bool:
+        """Returns True if the whole text starts with the prompt of a reply and with the text of the reply."""
+        try:
+            if index:
+                self._match(self.render(self.sample.msgs[:index], is_open=True).text, index)
+            self._find_end(index)
+        except MessageError:
+            return False
+        return True
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def find_block(self, index: int, number: int) -> Span | None:
+        """Returns the text that the template writes because of one block. Returns None if there is no such text.
+
+        The conversation is rendered without the block. The block's text is what this text lacks.
+        """
+        msg = self.sample.msgs[index]
+        blocks = msg.blocks
+        remaining = (*blocks[:number], *blocks[number + 1 :])
+        msgs = list(self.sample.msgs)
+        msgs[index] = replace(msg, content=remaining)
+        try:
+            other = self.render(msgs).text
+        except (TemplateError, EmptyConversationError):
+            return None
+        floors = [start for start, _ in self._reply_texts if index in self._all_replies]
+        return find_difference(self.text, other, _get_content(blocks[number]), floors)
+
+    @cached_property
+    def _reply_texts(self) -> list[Span]:
+        try:
+            return self.find_all_replies()
+        except MessageError:  # the template writes earlier messages differently
+            return []
+
+    def find_thinking(self) -> list[Span]:
+        """Returns the texts that the template writes because of the thinking in replies."""
+        places = [
+            (index, number)
+            for index in self._all_replies
+            for number, block in enumerate(self.sample.msgs[index].blocks)
+            if block.type == "thinking"
+        ]
+        return [span for place in places if (span := self.find_block(*place))]
+
+    def find_start(self) -> int:
+        """Returns the index after the system messages and the declarations of tools."""
+        msgs = self.sample.msgs
+        count = next((index for index, msg in enumerate(msgs) if msg.role != "system"), len(msgs))
+        bos = self.template.special_tokens.get("bos_token") or ""
+        start = len(bos) if self.text.startswith(bos) else 0
+        written = self._try_render(msgs[:count]) if count else None
+        if written and msgs[0].text.strip() in written and self.text.startswith(written):
+            return len(written)
+        if count < len(msgs) and (count or self.sample.tools):
+            other = self._try_render(msgs[count:], tools=False)
+            if other is not None:
+                return len(self.text) - count_common_end(self.text, other)
+        return start
+
+    def _try_render(self, msgs: Sequence[Msg], *, tools: bool = True) -> str | None:
+        try:
+            if tools:
+                return self.render(msgs).text
+            return ReplySpans(replace(self.sample, tools=()), self.template, self.now).render(msgs).text
+        except TemplateError:
+            return None
+
+
+def _get_content(block: Block) -> str:
+    if block.type == "text":
+        return block.text.strip()
+    if block.type == "thinking":
+        return block.thinking.strip()
+    return block.name if block.type == "tool_use" else ""

@@ -1,0 +1,70 @@
+"""`split_rewritten`: splits a conversation in which the chat template rewrites earlier turns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from agentkit.argument_checks import check_option
+from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.training.reply_spans import ReplySpans
+from agentkit.training.sample import Sample
+
+__all__ = ["split_rewritten"]
+
+
+def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
+    """Splits a sample, so that each reply is trained with the prompt that was really served.
+
+    Many templates omit the thinking of earlier replies, so the conversation that a model reads changes when new
+    messages follow. A sample of the whole conversation would train replies that no model wrote. This function
+    returns one sample for each part of the conversation whose text no later message changes. If the template
+    changes nothing, the result is the sample itself.
+
+    In each of the samples, replies that another sample trains have the weight 0.
+
+    Args:
+        sample: The sample.
+        template: Chat template of the model.
+
+    Returns:
+        The samples in the order of the conversation.
+
+    Raises:
+        TemplateError: The template refuses the messages.
+
+    Example:
+        >>> from agentkit import Msg
+        >>> msgs = [Msg("Bob", "Hi.", "user"), Msg("Friday", "Hi.", "assistant"), Msg("Bob", "Bye.", "user")]
+        >>> len(split_rewritten(Sample(msgs), ChatTemplate.builtin("zephyr")))
+        1
+    """
+    check_option("sample", sample, Sample)
+    check_option("template", template, ChatTemplate)
+    remaining = list(sample.replies)
+    parts: list[Sample] = []
+    is_whole = True
+    while remaining:
+        part = sample if is_whole else _cut(sample, remaining[-1] + 1)
+        spans = ReplySpans(part, template)
+        unchanged = {index for index in remaining[:-1] if spans.is_unchanged(index)} | {remaining[-1]}
+        if is_whole and len(unchanged) == len(remaining):
+            return [sample]
+        parts.append(_train_only(part, unchanged))
+        remaining = [index for index in remaining if index not in unchanged]
+        is_whole = False
+    return parts[::-1] if parts else [sample]
+
+
+def _cut(sample: Sample, length: int) -> Sample:
+    tokens = {index: ids for index, ids in (sample.tokens or {}).items() if index < length}
+    weights = None if sample.weights is None else sample.weights[:length]
+    return replace(sample, msgs=sample.msgs[:length], weights=weights, tokens=tokens, rejected=())
+
+
+def _train_only(sample: Sample, indexes: Collection[int]) -> Sample:
+    """Returns a sample in which the other replies have the weight 0 and no recorded token ids."""
+    others = {*sample.replies} - {*indexes}
+    weights = [0 if index in others else sample.get_weight(index) for index in range(len(sample.msgs))]
+    tokens = {index: ids for index, ids in (sample.tokens or {}).items() if index not in others}
+    return replace(sample, weights=weights, tokens=tokens)

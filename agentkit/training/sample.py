@@ -1,0 +1,185 @@
+"""`Sample`: a conversation for training, with weights that say which messages a model learns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, TypeAlias, cast
+
+from agentkit.argument_checks import check_option, check_text
+from agentkit.errors import MessageError, OptionError
+from agentkit.formatting.formatter import check_messages
+from agentkit.json_values import make_json_safe
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg
+from agentkit.reprs import bounded_repr, shorten_repr
+from agentkit.tools.tool import ToolLike, as_tools
+
+__all__ = ["MessageWeight", "Sample", "Weight", "check_unmixed", "is_reply"]
+
+Weight: TypeAlias = int | None
+"""Weight of a message or block: 1 is trained, 0 is not trained, and None leaves the decision to `train_on`."""
+
+MessageWeight: TypeAlias = Weight | tuple[Weight, ...]
+"""Weight of a message, or the weights of its blocks."""
+
+_WEIGHTS = "Pass 0, 1 or None, or a list with one of these for each block of the message."
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Conversation for training.
+
+    Attributes:
+        msgs: The conversation, as the model reads it. Replies of the model have the role `assistant`.
+        tools: Tools that the model may call.
+        weights: One weight for each message, or a list of one weight for each block of the message. 1 is trained,
+            0 is not trained, and None leaves the decision to the argument `train_on` of `tokenize`. None instead
+            of the list means that all weights are None.
+        viewer: Name of the agent whose replies are trained. Other messages with the role `assistant` are then not
+            trained. None means that the replies of all agents are trained.
+        tokens: Recorded token ids of replies, by the index of the message. `tokenize` uses these ids instead of
+            encoding the text of the reply.
+        source: Where the sample comes from, such as the name of a log. For the application.
+        rejected: Conversation that the model should not write, for training on preferences. It replaces `msgs`
+            from the first different message on. Empty if there is none.
+        extra: JSON object with the other columns of a row, such as `parallel_tool_calls` or `label`. The variables
+            in `chat_template_kwargs` are passed to the chat template.
+
+    Raises:
+        MessageError: A message or tool is invalid.
+        EmptyConversationError: There are no messages.
+        OptionError: A weight, an index or another value is invalid.
+
+    Example:
+        >>> msgs = [Msg("Bob", "Hello.", "user"), Msg("Friday", "Hi.", "assistant")]
+        >>> Sample(msgs, weights=[None, 1]).weights
+        (None, 1)
+    """
+
+    msgs: Sequence[Msg]
+    tools: Sequence[ToolLike] = ()
+    weights: Sequence[Weight | Sequence[Weight]] | None = None
+    viewer: str | None = None
+    tokens: Mapping[int, Sequence[int]] | None = None
+    source: str | None = None
+    _: KW_ONLY
+    rejected: Sequence[Msg] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    __repr__ = bounded_repr
+
+    def __post_init__(self) -> None:
+        msgs = tuple(check_messages(self.msgs))
+        check_text("viewer", self.viewer)
+        check_text("source", self.source)
+        check_option("extra", self.extra, Mapping, "Pass a JSON object.")
+        rejected = tuple(check_messages(self.rejected)) if self.rejected else ()
+        values: dict[str, Any] = {
+            "msgs": msgs,
+            "tools": as_tools(self.tools),
+            "weights": _check_weights(msgs, self.weights),
+            "tokens": _check_tokens(msgs, self.tokens),
+            "rejected": rejected,
+            "extra": make_json_safe(self.extra, "extra") if self.extra else {},
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def replies(self) -> tuple[int, ...]:
+        """Indexes of the messages that the model wrote: those of the viewer, or of all agents."""
+        viewer = self.viewer
+        return tuple(
+            index
+            for index, msg in enumerate(self.msgs)
+            if is_reply(msg) and (viewer is None or msg.name == viewer)
+        )
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """Variables for the chat template, from the key `chat_template_kwargs` of `extra`."""
+        variables: object = self.extra.get("chat_template_kwargs")
+        return dict(cast("dict[str, Any]", variables)) if isinstance(variables, dict) else {}
+
+    def get_weight(self, index: int) -> MessageWeight:
+        """Returns the weight of the message with this index."""
+        return None if self.weights is None else cast("MessageWeight", self.weights[index])
+
+    def as_rejected(self) -> Sample:
+        """Returns the sample whose messages are the rejected conversation.
+
+        Raises:
+            OptionError: There is no rejected conversation.
+        """
+        if not self.rejected:
+            raise OptionError("rejected", "the sample has no rejected conversation", "Pass a preference pair.")
+        return replace(self, msgs=self.rejected, weights=None, tokens=None, rejected=())
+
+
+def is_reply(msg: Msg) -> bool:
+    """Returns True if a model wrote the message: it has tool calls, or the role assistant and no tool result."""
+    return bool(msg.features & Feature.ASSISTANT)
+
+
+def _check_weights(msgs: Sequence[Msg], weights: object) -> tuple[MessageWeight, ...] | None:
+    if weights is None:
+        return None
+    check_option("weights", weights, Sequence, _WEIGHTS)
+    items = list(cast("Iterable[object]", weights))
+    if len(items) != len(msgs):
+        reason = f"expected one weight for each of the {len(msgs)} messages, got {len(items)}"
+        raise OptionError("weights", reason, _WEIGHTS)
+    checked = tuple(
+        _check_weight(f"weights[{index}]", item, msg)
+        for index, (item, msg) in enumerate(zip(items, msgs, strict=True))
+    )
+    return None if all(item is None for item in checked) else checked
+
+
+def _check_weight(place: str, weight: object, msg: Msg) -> MessageWeight:
+    if not isinstance(weight, list | tuple):
+        return _check_number(place, weight)
+    items = cast("Sequence[object]", weight)
+    if len(items) != len(msg.blocks):
+        reason = f"expected one weight for each of the {len(msg.blocks)} blocks, got {len(items)}"
+        raise OptionError(place, reason, _WEIGHTS)
+    checked = tuple(_check_number(f"{place}[{index}]", item) for index, item in enumerate(items))
+    return checked[0] if checked and len({*checked}) == 1 else checked
+
+
+def _check_number(place: str, weight: object) -> Weight:
+    if weight is None:
+        return None
+    if not isinstance(weight, int | float) or weight not in (0, 1):
+        raise OptionError(place, f"expected a weight, got {shorten_repr(weight, 60)}", _WEIGHTS)
+    return int(weight)
+
+
+def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, ...]] | None:
+    if not tokens:
+        return None
+    check_option("tokens", tokens, Mapping, "Pass a dict from the index of a message to its token ids.")
+    checked: dict[int, tuple[int, ...]] = {}
+    for index, ids in cast("Mapping[object, Iterable[object]]", tokens).items():
+        place = f"tokens[{shorten_repr(index, 60)}]"
+        if not isinstance(index, int) or not 0 <= index < len(msgs) or not is_reply(msgs[index]):
+            raise OptionError(place, "there is no reply with this index", "Use the index of a reply in msgs.")
+        check_option(place, ids, list | tuple, "Pass a list of token ids.")
+        numbers = tuple(ids)
+        if not all(isinstance(number, int) and number >= 0 for number in numbers):
+            raise OptionError(place, "expected token ids", "Pass a list of integers of at least 0.")
+        checked[index] = cast("tuple[int, ...]", numbers)
+    return checked
+
+
+def check_unmixed(sample: Sample) -> None:
+    """Checks that each tool result is in a message of its own, so that no reply contains it.
+
+    Raises:
+        MessageError: A message contains a tool result and something else.
+    """
+    for index, msg in enumerate(sample.msgs):
+        if msg.features & Feature.RESULT and len(msg.tool_results) < len(msg.blocks):
+            reason = "the message has a tool result and other content"
+            raise MessageError(f"msgs[{index}]", reason, "Pass the tool result as a message of its own.")

@@ -1,0 +1,68 @@
+"""`as_encoder`: makes a function that returns token ids and offsets from a tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+from agentkit.errors import OptionError
+from agentkit.reprs import shorten_repr
+
+__all__ = ["Encode", "Encoder", "as_encoder"]
+
+Encode: TypeAlias = Callable[[str], tuple[Sequence[int], Sequence[tuple[int, int]]]]
+"""Function that returns the token ids of a text, and the start and end of each token as indexes of the text.
+
+The function adds no special tokens. It reads the special tokens that the text contains.
+"""
+
+Encoder: TypeAlias = Encode | Any
+"""`Encode` function, a `tokenizers.Tokenizer`, or a fast tokenizer of transformers."""
+
+_ADVICE = "Pass a tokenizers.Tokenizer, or a function that returns token ids and offsets."
+
+
+def as_encoder(encode: Encoder) -> Encode:
+    """Returns a function that encodes a text.
+
+    Raises:
+        OptionError: `encode` is neither a tokenizer nor a function, or the tokenizer cuts or pads texts.
+    """
+    tokenizer = getattr(encode, "backend_tokenizer", encode)
+    if hasattr(tokenizer, "encode") and hasattr(tokenizer, "token_to_id"):
+        return _as_function(tokenizer)
+    if not callable(encode) or hasattr(encode, "convert_ids_to_tokens"):
+        raise OptionError("encode", f"expected a tokenizer or a function, got {shorten_repr(encode, 60)}", _ADVICE)
+    return cast("Encode", encode)
+
+
+def _as_function(tokenizer: Any) -> Encode:
+    for name in ("truncation", "padding"):
+        if getattr(tokenizer, name, None):
+            advice = f"Call no_{name}() of the tokenizer first. Use `max_tokens` to cut samples."
+            raise OptionError("encode", f"the tokenizer has {name}", advice)
+    is_trimmed = _trims_offsets(tokenizer)
+
+    def encode_text(text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        offsets = encoding.offsets
+        return encoding.ids, _fill_gaps(offsets) if is_trimmed else offsets
+
+    return encode_text
+
+
+def _trims_offsets(tokenizer: Any) -> bool:
+    """Returns True if offsets omit a white space that is part of the token."""
+    encoding = tokenizer.encode("a b", add_special_tokens=False)
+    lengths = [end - start for start, end in encoding.offsets]
+    return sum(lengths) == 2 and sum(map(len, encoding.tokens)) == 3
+
+
+def _fill_gaps(offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Returns offsets in which each token starts where the previous token ends."""
+    filled: list[tuple[int, int]] = []
+    previous = 0
+    for start, end in offsets:
+        filled.append((min(previous, start), end))
+        previous = end
+    return filled
