@@ -13,6 +13,7 @@ from agentkit.cli.convert import convert_command
 from agentkit.cli.format import format_command
 from agentkit.cli.prompt import prompt_command
 from agentkit.cli.read import read_command
+from agentkit.cli.render import render_command
 
 __all__ = ["dispatch"]
 
@@ -43,6 +44,7 @@ app.command("read")(read_command)
 app.command("convert")(convert_command)
 app.command("compare")(compare_command)
 app.command("prompt")(prompt_command)
+app.command("render")(render_command)
 
 _get_command = lru_cache(maxsize=1)(typer.main.get_command)
 """Builds the command. The result is cached, because reading the function signatures takes several milliseconds."""

@@ -1,0 +1,107 @@
+"""`agentkit render`: writes a conversation as the text that a local model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+
+import typer
+
+from agentkit.chat_templates import ChatTemplate
+from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
+from agentkit.cli.files import check_blocks, read, write_bytes
+from agentkit.cli.format import read_conversation
+from agentkit.cli.lines import run_conversion
+from agentkit.cli.options import FileArgument, KeepInvalidOption
+from agentkit.errors import MissingExtraError, OptionError
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates import RenderedChat
+
+__all__ = ["TemplateOption", "load_template", "render_command"]
+
+TemplateOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="Chat template: a built-in name such as chatml, a folder with a tokenizer, or a .jinja or .gguf file.",
+        show_default=False,
+    ),
+]
+
+
+def render_command(
+    template: TemplateOption,
+    file: FileArgument = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(help="Folder with a tokenizer.json. The output then has the token ids.", show_default=False),
+    ] = None,
+    spans: Annotated[
+        bool, typer.Option("--spans", help="Write JSON with the text and the places of the replies in it.")
+    ] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Read one conversation per line, and write JSON.")
+    ] = False,
+    keep_invalid: KeepInvalidOption = False,
+) -> None:
+    """Write a conversation as the text that a local model reads.
+
+    The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`.
+    """
+    chosen = load_template(template)
+    encode_text = None if tokens is None else _load_tokenizer(tokens)
+
+    def render(text: bytes) -> RenderedChat:
+        msgs, options = read_conversation(text)
+        check_blocks(msgs, keep_invalid)
+        return chosen.render(msgs, tools=options.get("tools", ()))
+
+    async def convert(text: bytes) -> Any:
+        rendered = render(text)
+        output: dict[str, Any] = {"text": rendered.text, "omitted": [item.place for item in rendered.omitted]}
+        if spans:
+            output |= {"spans": rendered.spans, "prompt_end": rendered.prompt_end}
+        return output if encode_text is None else {**output, "tokens": encode_text(rendered.text)}
+
+    if spans or lines or tokens is not None:
+        raise typer.Exit(run_conversion(file, convert, lines=lines))
+    write_bytes(render(read(file)).text.encode())
+
+
+def load_template(name: str) -> ChatTemplate:
+    """Returns the chat template that a command-line option names.
+
+    Raises:
+        OptionError: There is no template with this name, or the file has none.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return ChatTemplate.from_folder(path)
+    if path.suffix == ".gguf":
+        return ChatTemplate.from_gguf(path)
+    if path.is_file():
+        return ChatTemplate(path.read_text("utf-8"), name=path.name)
+    if name not in BUILTIN_NAMES:
+        reason = f"there is no built-in template and no file {name!r}"
+        raise OptionError(
+            "--template", reason, f"Use {', '.join(BUILTIN_NAMES)}, or the path of a file or folder."
+        )
+    return ChatTemplate.builtin(name)
+
+
+def _load_tokenizer(folder: Path) -> Callable[[str], list[int]]:
+    """Returns a function that returns the token ids of a text."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise MissingExtraError("tokenizers", "tokens", "Reading a tokenizer file") from None
+    path = folder / "tokenizer.json" if folder.is_dir() else folder
+    if not path.is_file():
+        raise OptionError("--tokens", f"the file {str(path)!r} does not exist", "Pass the folder of a tokenizer.")
+    tokenizer = cast("Any", Tokenizer).from_file(str(path))
+
+    def encode(text: str) -> list[int]:
+        return cast("list[int]", tokenizer.encode(text, add_special_tokens=False).ids)
+
+    return encode
