@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
