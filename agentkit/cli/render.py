@@ -24,7 +24,7 @@ __all__ = ["TemplateOption", "load_template", "render_command"]
 TemplateOption: TypeAlias = Annotated[
     str,
     typer.Option(
-        help="Chat template: a built-in name such as chatml, a folder with a tokenizer, or a .jinja or .gguf file.",
+        help="Chat template: a built-in name such as chatml, a folder of a tokenizer, or a .jinja or .gguf file.",
         show_default=False,
     ),
 ]
