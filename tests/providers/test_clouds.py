@@ -29,6 +29,7 @@ from agentkit import (
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
 from agentkit_anthropic.testing import encode_binary_event
+from tests.cases import each_case
 from tests.providers import LOOK, user
 
 pytestmark = pytest.mark.anyio
@@ -231,7 +232,7 @@ async def test_a_cancellation_passes_and_closes_the_connection(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", BEDROCKS)
-@pytest.mark.parametrize(
+@each_case(
     ("status", "code", "text", "kind"),
     [
         (400, "ValidationException", "messages: text content blocks must be non-empty", BadRequestError),
@@ -294,7 +295,7 @@ async def test_a_long_reply_of_bedrock_is_streamed_although_the_caller_asks_for_
     assert server.requests[0].streamed
 
 
-@pytest.mark.parametrize("position", [3, 9, 40, 150, -2])
+@each_case("position", [3, 9, 40, 150, -2])
 async def test_a_damaged_event_frame_is_a_network_error(position: int) -> None:
     headers = {":event-type": "chunk", ":message-type": "event"}
     frame = bytearray(encode_binary_event(headers, b'{"bytes":"' + b"e30=" * 20 + b'"}'))
