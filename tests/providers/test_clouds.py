@@ -295,7 +295,7 @@ async def test_a_long_reply_of_bedrock_is_streamed_although_the_caller_asks_for_
     assert server.requests[0].streamed
 
 
-@each_case("position", [3, 9, 40, 150, -2])
+@pytest.mark.parametrize("position", [3, 9, 40, 150, -2])
 async def test_a_damaged_event_frame_is_a_network_error(position: int) -> None:
     headers = {":event-type": "chunk", ":message-type": "event"}
     frame = bytearray(encode_binary_event(headers, b'{"bytes":"' + b"e30=" * 20 + b'"}'))
