@@ -85,7 +85,7 @@ def texts(outcome: Plan) -> list[str]:
     ]
 
 
-LOCAL_AND_REMOTE = pytest.mark.parametrize("counter", [TenTokenCounter, RemoteTenTokenCounter])
+LOCAL_AND_REMOTE = each_case("counter", [TenTokenCounter, RemoteTenTokenCounter])
 
 # -- the options -----------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ async def test_tool_calls_are_dropped_together_with_their_results(counter: type[
 
 
 @LOCAL_AND_REMOTE
-@pytest.mark.parametrize("where", [0, 1, 2])
+@each_case("where", [0, 1, 2])
 async def test_a_pinned_message_keeps_its_tool_calls_and_results(where: int, counter: type[Any]) -> None:
     exchange = [call("a", "b", pinned=where == 0), result("a", pinned=where == 1), result("b", pinned=where == 2)]
     assert texts(await plan([*messages(3), *exchange, *messages(5)], 40, counter())) == [
@@ -230,7 +230,7 @@ async def test_a_larger_budget_keeps_every_message_that_a_smaller_budget_keeps(c
 
 
 @LOCAL_AND_REMOTE
-@pytest.mark.parametrize("limit", [30, 55, 80])
+@each_case("limit", [30, 55, 80])
 async def test_a_second_cut_changes_nothing(limit: int, counter: type[Any]) -> None:
     msgs = [SYSTEM, *messages(4), call("a"), result("a"), *messages(4, 4), call("b")]
     once = await plan(msgs, limit, counter())
@@ -303,7 +303,7 @@ async def test_lower_does_not_apply_the_budget() -> None:
 
 
 @LOCAL_AND_REMOTE
-@pytest.mark.parametrize("reserve", [6, 100])
+@each_case("reserve", [6, 100])
 async def test_the_error_has_the_limit_of_the_prompt(counter: type[Any], reserve: int) -> None:
     with pytest.raises(BudgetError) as caught:
         await plan([SYSTEM, *messages(5)], 19 + reserve, counter(), reserve=reserve)
@@ -311,7 +311,7 @@ async def test_the_error_has_the_limit_of_the_prompt(counter: type[Any], reserve
 
 
 @LOCAL_AND_REMOTE
-@pytest.mark.parametrize("limit", [39, 10, 1])
+@each_case("limit", [39, 10, 1])
 async def test_the_error_has_the_smallest_request_and_its_size(limit: int, counter: type[Any]) -> None:
     msgs = [SYSTEM, *messages(3), text_msg("Eve", "pin", pinned=True), *messages(3), call("a"), result("a")]
     with pytest.raises(BudgetError) as caught:
@@ -473,7 +473,7 @@ def _strategy_with_order(numbers: Sequence[int]) -> CutStrategy:
 
 
 @LOCAL_AND_REMOTE
-@pytest.mark.parametrize("numbers", [[0], [99], [-1], [1, 1], [9], range(10), range(10, 11), [1, 2, 0]], ids=str)
+@each_case("numbers", [[0], [99], [-1], [1, 1], [9], range(10), range(10, 11), [1, 2, 0]])
 async def test_a_strategy_that_drops_a_protected_unit_is_an_error(
     numbers: Sequence[int], counter: type[Any]
 ) -> None:

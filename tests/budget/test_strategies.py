@@ -461,7 +461,7 @@ def chat(count: int, start: int = 0) -> list[Msg]:
     ]
 
 
-LOCAL_AND_REMOTE = pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
+LOCAL_AND_REMOTE = each_case("remote", {"local": False, "remote": True})
 
 
 class RemoteEstimate(TokenCounterBase):

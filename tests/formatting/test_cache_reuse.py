@@ -37,7 +37,7 @@ def test_most_of_a_cut_prompt_is_the_prefix_of_the_previous_prompt(
 @pytest.mark.parametrize("name", available_providers())
 def test_prompts_of_a_group_chat_without_a_cut_only_grow(name: str) -> None:
     provider = load_provider(name)
-    reuse = replay_group_chat(provider, 300)
+    reuse = replay_group_chat(provider, 200)
     assert reuse.by_byte >= 0.99
     if provider.multi_agent_formatter().capabilities().turns.text_joining == "apart":
         assert reuse.by_block >= 0.99

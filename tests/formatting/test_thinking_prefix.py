@@ -39,7 +39,7 @@ from tests.wire.shapes import check_request
 SYSTEM = Msg("system", "Be brief.", "system")
 TASK = Msg("Bob", "Find the library.", "user")
 LOOK = Tool("look", "Look at a place.", {"type": "object", "properties": {"place": {"type": "string"}}})
-BINDING = pytest.mark.parametrize(
+BINDING = each_case(
     ("provider", "model"),
     [
         ("anthropic", "claude-opus-5-5"),
@@ -48,7 +48,7 @@ BINDING = pytest.mark.parametrize(
         ("openai-responses", None),
     ],
 )
-FREE = pytest.mark.parametrize(
+FREE = each_case(
     ("provider", "model"),
     [("anthropic", "claude-opus-4-1"), ("anthropic", "claude-sonnet-5"), ("openai-responses", "gpt-6")],
 )
@@ -75,8 +75,8 @@ def loop(formatter: FormatterBase, provider: str, steps: int, digests: bool = Tr
     """Returns a ReAct loop in which each reply has the digest of its request."""
     msgs = [SYSTEM, TASK]
     for number in range(steps):
-        request = plan(formatter, msgs).request
-        msgs += [thinking_reply(provider, number, request if digests else None), result_message(number)]
+        request = plan(formatter, msgs).request if digests else None
+        msgs += [thinking_reply(provider, number, request), result_message(number)]
     return msgs
 
 
@@ -100,7 +100,7 @@ def test_thinking_is_sent_if_only_new_messages_follow(provider: str, model: str 
 
 
 @BINDING
-@pytest.mark.parametrize("change", ["system", "tools", "task", "an earlier result"])
+@each_case("change", ["system", "tools", "task", "an earlier result"])
 def test_a_changed_prefix_drops_all_thinking_after_it(provider: str, model: str | None, change: str) -> None:
     formatter = load_provider(provider).chat_formatter(model)
     msgs, tools = loop(formatter, provider, 3), [LOOK]
@@ -135,8 +135,8 @@ def test_models_without_prefix_binding_get_all_thinking(provider: str, model: st
 
 
 @BINDING
-@pytest.mark.parametrize("digests", [True, False])
-@pytest.mark.parametrize("strategy", [OldestFirstInSteps(), OldestFirst()])
+@each_case("digests", [True, False])
+@each_case("strategy", [OldestFirstInSteps(), OldestFirst()])
 def test_a_cut_drops_the_thinking_after_it_and_lists_the_paths(
     provider: str, model: str | None, digests: bool, strategy: Any
 ) -> None:

@@ -6,6 +6,7 @@ import base64
 import struct
 import sys
 import zlib
+from functools import cache
 from io import BytesIO
 
 import pytest
@@ -55,6 +56,7 @@ def test_any_size_has_a_price(model: str, size: tuple[int, int]) -> None:
     assert 0 < rule.tokens(*size, "auto") <= 6_000_000
 
 
+@cache
 def encode_image(kind: str, width: int = 640, height: int = 480) -> str:
     file = BytesIO()
     Image.effect_noise((width, height), 90).convert("RGB").save(file, kind)
@@ -68,14 +70,14 @@ def price(data: str) -> tuple[int, str]:
     return MediaPrices("gpt-4o").price(MediaPart("image", data))
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+@each_case("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_the_image_size_is_read_from_base64_and_from_data_urls(kind: str) -> None:
     data = encode_image(kind)
     assert sniff_image_size(data) == (640, 480)
     assert price(data) == price(f"data:image/{kind.lower()};base64,{data}") == IMAGE_PRICE
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+@each_case("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_base64_text_may_have_line_breaks(kind: str) -> None:
     lines = base64.encodebytes(base64.b64decode(encode_image(kind))).decode()
     assert price(lines) == IMAGE_PRICE
