@@ -24,7 +24,10 @@ from agentkit.training.text_spans import Span, count_common_end, find_difference
 
 __all__ = ["ReplySpans"]
 
-_ADVICE: Final = "Use split_rewritten(), or a template that marks replies with {% generation %} blocks."
+_ADVICE: Final = (
+    "Use split_rewritten(), pass the formatter to samples_from_log(), or use a template that marks replies with "
+    "{% generation %} blocks."
+)
 
 
 @dataclass

@@ -102,6 +102,11 @@ class Sample:
         variables: object = self.extra.get("chat_template_kwargs")
         return dict(cast("dict[str, Any]", variables)) if isinstance(variables, dict) else {}
 
+    @property
+    def all_weights(self) -> tuple[MessageWeight, ...]:
+        """One weight for each message."""
+        return tuple(self.get_weight(index) for index in range(len(self.msgs)))
+
     def get_weight(self, index: int) -> MessageWeight:
         """Returns the weight of the message with this index."""
         return None if self.weights is None else cast("MessageWeight", self.weights[index])

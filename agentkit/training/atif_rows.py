@@ -1,0 +1,248 @@
+"""Trajectories of agents in the Agent Trajectory Interchange Format (ATIF) of Harbor.
+
+A row is one trajectory: steps of the system, of users and of the agent. A step of the agent has its tool calls and
+their results. The reader accepts all versions up to ATIF-v1.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, cast
+
+from agentkit.json_values import as_object
+from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ThinkingBlock
+from agentkit.messages.message import Msg
+from agentkit.messages.sources import URLSource
+from agentkit.tools.error_marks import write_output
+from agentkit.tools.tool import as_tools
+from agentkit.training.chat_messages import ChatMessageReader
+from agentkit.training.row_formats import LossLog, RowFormat, replace_system
+from agentkit.training.row_tools import dump_tools
+from agentkit.training.row_values import get_list, get_object, get_text, refuse
+from agentkit.training.sample import Sample, Weight
+
+__all__ = ["ATIF"]
+
+_VERSION: Final = "ATIF-v1.7"
+_STEP_KEYS: Final = frozenset(
+    {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
+)
+_METADATA: Final = "atif"
+"""Key of the metadata of a message that has the other fields of the step, such as `metrics`."""
+
+
+def _read(row: dict[str, Any], system: str | None) -> Sample:
+    version = get_text(row, "schema_version", "")
+    if not version.startswith("ATIF-v1."):
+        refuse("schema_version", f"expected a version such as {_VERSION!r}, got {version!r}")
+    reader = _StepReader(row)
+    for index, step in enumerate(get_list(row, "steps", "")):
+        reader.read(get_object(step, f"steps[{index}]"), f"steps[{index}]")
+    if not reader.msgs:
+        refuse("steps", "the trajectory has no steps")
+    agent = dict(reader.agent)
+    tools = as_tools(get_list(agent, "tool_definitions", "agent"))
+    agent.pop("tool_definitions", None)
+    extra = {key: value for key, value in row.items() if key not in ("steps", "agent") and value is not None}
+    if system is not None:
+        return _replace_system(reader, tools, {**extra, "agent": agent}, system)
+    return Sample(reader.msgs, tools, reader.weights, tokens=reader.tokens, extra={**extra, "agent": agent})
+
+
+def _replace_system(reader: _StepReader, tools: Sequence[Any], extra: dict[str, Any], system: str) -> Sample:
+    msgs = replace_system(reader.msgs, system)
+    kept = [index for index, msg in enumerate(reader.msgs) if msg.role != "system" or msg.tool_results]
+    weights = [None, *(reader.weights[index] for index in kept)]
+    tokens = {kept.index(index) + 1: ids for index, ids in reader.tokens.items()}
+    return Sample(msgs, tools, weights, tokens=tokens, extra=extra)
+
+
+class _StepReader:
+    """Reader for the steps of one trajectory.
+
+    Attributes:
+        agent: Description of the agent.
+        msgs: Messages that were read.
+        weights: Weights of the messages. A step that no model wrote, or that was copied, has the weight 0.
+        tokens: Recorded token ids of replies, by the index of the message.
+    """
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.agent = get_object(row.get("agent"), "agent")
+        self.msgs: list[Msg] = []
+        self.weights: list[Weight] = []
+        self.tokens: dict[int, list[int]] = {}
+        self._messages = ChatMessageReader()
+
+    def read(self, step: dict[str, Any], place: str) -> None:
+        source = step.get("source")
+        content = self._read_content(step.get("message"), f"{place}.message")
+        if source == "agent":
+            self._read_reply(step, content, place)
+        elif source in ("system", "user"):
+            role: Literal["system", "user"] = "system" if source == "system" else "user"
+            self._add(step, role, _join(content), role)
+        else:
+            refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {source!r}")
+        observation = as_object(step.get("observation"))
+        for index, result in enumerate(get_list(observation, "results", f"{place}.observation")):
+            at = f"{place}.observation.results[{index}]"
+            self._read_result(get_object(result, at), at)
+
+    def _read_reply(self, step: dict[str, Any], content: list[Block], place: str) -> None:
+        thinking = get_text(step, "reasoning_content", place)
+        calls = [
+            self._read_call(get_object(call, f"{place}.tool_calls[{index}]"), f"{place}.tool_calls[{index}]")
+            for index, call in enumerate(get_list(step, "tool_calls", place))
+        ]
+        texts = [block for block in content if not (calls and isinstance(block, TextBlock) and not block.text)]
+        blocks = [*([ThinkingBlock(thinking)] if thinking else []), *texts, *calls]
+        ids = as_object(step.get("metrics")).get("completion_token_ids")
+        if ids:
+            self.tokens[len(self.msgs)] = ids
+        is_copied = step.get("is_copied_context") or step.get("llm_call_count") == 0
+        weight = as_object(step.get("extra")).get("weight", 0 if is_copied else None)
+        self._add(step, "assistant", _join(blocks), "assistant", weight)
+
+    def _read_call(self, call: dict[str, Any], place: str) -> Block:
+        id, name = get_text(call, "tool_call_id", place), get_text(call, "function_name", place)
+        return self._messages.add_call(id, name, call.get("arguments") or {}, place)
+
+    def _read_result(self, result: dict[str, Any], place: str) -> None:
+        content = _join(self._read_content(result.get("content"), f"{place}.content"))
+        id = get_text(result, "source_call_id", place)
+        if id:
+            msg = Msg("tool", [self._messages.add_result(id, "", content, place)], "system")
+        else:  # feedback on an action that is no tool call
+            msg = Msg("environment", content, "user")
+        self.msgs.append(msg)
+        self.weights.append(None)
+
+    def _add(
+        self,
+        step: dict[str, Any],
+        role: Literal["system", "user", "assistant"],
+        content: Any,
+        name: str,
+        weight: Weight = None,
+    ) -> None:
+        extra = as_object(step.get("extra"))
+        others = {key: value for key, value in step.items() if key not in _STEP_KEYS and value is not None}
+        fields = {key: value for key, value in extra.items() if key not in ("name", "weight")}
+        others = {**others, "extra": fields} if fields else {k: v for k, v in others.items() if k != "extra"}
+        timestamp = get_text(step, "timestamp", "steps") or None
+        metadata = {_METADATA: others} if others else None
+        self.msgs.append(Msg(get_text(extra, "name", "extra") or name, content, role, None, timestamp, metadata))
+        self.weights.append(weight)
+
+    def _read_content(self, content: object, place: str) -> list[Block]:
+        if not isinstance(content, list):
+            return self._messages.read_content(content, place)
+        parts = enumerate(cast("list[object]", content))
+        return [self._read_part(get_object(part, f"{place}[{i}]"), f"{place}[{i}]") for i, part in parts]
+
+    def _read_part(self, part: dict[str, Any], place: str) -> Block:
+        source = as_object(part.get("source"))
+        if part.get("type") == "image" and source:
+            return self._messages.read_image(source, place)
+        return self._messages.read_content([part], place)[0]
+
+
+def _join(blocks: Sequence[Block]) -> Any:
+    if not blocks:
+        return ""
+    return blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], TextBlock) else blocks
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+    losses.add_fields(sample, "tools", "weights", "tokens", "extra")
+    steps: list[dict[str, Any]] = []
+    for index, msg in enumerate(sample.msgs):
+        place = f"msgs[{index}]"
+        if msg.tool_results:
+            _write_results(msg, steps, losses, place)
+        elif msg.name == "environment" and steps:
+            content = _write_content(msg.blocks, losses, place)
+            _get_results(steps).append({"content": content})
+        else:
+            steps.append(_write_step(sample, index, len(steps) + 1, losses))
+    agent = {"name": sample.viewer or "agent", "version": "unknown", **as_object(sample.extra.get("agent"))}
+    if sample.tools:
+        agent["tool_definitions"] = dump_tools(sample)
+    extra = {key: value for key, value in sample.extra.items() if key != "agent"}
+    return {"schema_version": _VERSION, **extra, "agent": agent, "steps": steps}
+
+
+def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dict[str, Any]:
+    msg, weight, place = sample.msgs[index], sample.get_weight(index), f"msgs[{index}]"
+    is_reply = msg.role == "assistant" or bool(msg.tool_uses)
+    others = dict(as_object((msg.metadata or {}).get(_METADATA)))
+    content = [block for block in msg.blocks if block.type not in ("thinking", "tool_use")]
+    step: dict[str, Any] = {"step_id": number, "source": "agent" if is_reply else msg.role}
+    if msg.timestamp:
+        step["timestamp"] = msg.timestamp
+    step["message"] = _write_content(content, losses, place)
+    if msg.thinking:
+        step["reasoning_content"] = msg.thinking
+    if msg.tool_uses:
+        step["tool_calls"] = [
+            {"tool_call_id": call.id, "function_name": call.name, "arguments": call.copy_input()}
+            for call in msg.tool_uses
+        ]
+    ids = (sample.tokens or {}).get(index)
+    if ids:
+        others["metrics"] = {**as_object(others.get("metrics")), "completion_token_ids": list(ids)}
+    extra = _write_extra(msg, weight, is_reply, losses, place)
+    if extra or others.get("extra"):
+        others["extra"] = {**as_object(others.get("extra")), **extra}
+    return {**step, **others}
+
+
+def _write_extra(msg: Msg, weight: Any, is_reply: bool, losses: LossLog, place: str) -> dict[str, Any]:
+    """Returns the name of the speaker and the weight, for which steps have no field of their own."""
+    role = "assistant" if is_reply else msg.role
+    extra: dict[str, Any] = {} if msg.name in ("", role) else {"name": msg.name}
+    if isinstance(weight, tuple) or (weight and not is_reply):
+        losses.add(place, "the format has weights for whole replies only")
+    elif weight is not None and is_reply:
+        extra["weight"] = weight
+    return extra
+
+
+def _write_results(msg: Msg, steps: list[dict[str, Any]], losses: LossLog, place: str) -> None:
+    for block in msg.tool_results:
+        output = write_output(block, lambda item: item)
+        content = output if isinstance(output, str) else _write_content(output, losses, place)
+        _get_results(steps).append({"source_call_id": block.id, "content": content})
+
+
+def _get_results(steps: list[dict[str, Any]]) -> list[Any]:
+    """Returns the results of the last step, to which results can be added."""
+    if not steps:
+        steps.append({"step_id": 1, "source": "system", "message": ""})
+    results: list[Any] = steps[-1].setdefault("observation", {"results": []})["results"]
+    return results
+
+
+def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str | list[dict[str, Any]]:
+    if not blocks:
+        return ""
+    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+        return blocks[0].text
+    parts: list[dict[str, Any]] = []
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            parts.append({"type": "text", "text": block.text})
+        elif isinstance(block, ImageBlock) and isinstance(block.source, URLSource):
+            source = {"media_type": block.source.media_type or "image/png", "path": block.source.url}
+            parts.append({"type": "image", "source": source})
+        else:
+            losses.add(place, f"the format has no block of type {block.type}")
+    return parts
+
+
+ATIF: Final = RowFormat(("schema_version", "agent", "steps"), _read, _write)
+"""Trajectories of ATIF."""

@@ -1,0 +1,125 @@
+"""`samples_from_log`: one sample for each reply of the agents in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+from agentkit.argument_checks import check_option
+from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
+from agentkit.errors import OptionError
+from agentkit.formatting.formatter import FormatterBase, check_messages
+from agentkit.messages.message import Msg
+from agentkit.tools.tool import Tool, ToolLike, as_tools
+from agentkit.training.sample import MessageWeight, Sample, is_reply
+from agentkit.training.served_prompts import ServedPrompts
+
+__all__ = ["LogSamples", "samples_from_log"]
+
+
+class LogSamples(Iterator[Sample]):
+    """Iterator over the samples of a log. `samples_from_log` creates it.
+
+    After an error, the next call of `next` reads the next reply.
+
+    Attributes:
+        index: Index of the reply that was read last. -1 before the first reply.
+    """
+
+    def __init__(
+        self,
+        msgs: list[Msg],
+        viewers: Collection[str],
+        formatter: FormatterBase | None,
+        keep: Callable[[Sample], object] | None,
+        tools: tuple[Tool, ...],
+    ) -> None:
+        self.index = -1
+        self._msgs = msgs
+        self._tools = tools
+        self._keep = keep
+        self._indexes = iter(
+            [index for index, msg in enumerate(msgs) if index and is_reply(msg) and msg.name in viewers]
+        )
+        self._prompts = (
+            {} if formatter is None else {name: ServedPrompts(formatter, name, tools) for name in viewers}
+        )
+        self._extra: dict[str, Any] = {}
+        if isinstance(formatter, ChatTemplateFormatter) and formatter.variables:
+            self._extra = {"chat_template_kwargs": formatter.variables}
+
+    def __iter__(self) -> LogSamples:
+        return self
+
+    def __next__(self) -> Sample:
+        """Returns the next sample.
+
+        Raises:
+            StopIteration: There are no further replies.
+            AgentkitError: The formatter cannot build the request of the reply.
+        """
+        for index in self._indexes:
+            self.index = index
+            sample = self._create(index)
+            if self._keep is None or self._keep(sample):
+                return sample
+        raise StopIteration
+
+    def _create(self, index: int) -> Sample:
+        before, reply = self._msgs[:index], self._msgs[index]
+        tools = self._tools
+        prompts = self._prompts.get(reply.name)
+        if prompts is not None:
+            prompt = prompts.build(before)
+            before, tools, reply = list(prompt.msgs), prompt.tools, prompts.fit_reply(reply)
+        weights: list[MessageWeight] = [0 if is_reply(msg) else None for msg in before]
+        return Sample(
+            [*before, reply], tools, [*weights, 1], reply.name, source=f"msgs[{index}]", extra=self._extra
+        )
+
+
+def samples_from_log(
+    log: Sequence[Msg],
+    *,
+    viewers: Collection[str] | None = None,
+    formatter: FormatterBase | None = None,
+    keep: Callable[[Sample], object] | None = None,
+    tools: Sequence[ToolLike] = (),
+) -> LogSamples:
+    """Returns an iterator over samples: one for each reply of the agents in a conversation.
+
+    Each sample has the messages before the reply, and the reply with the weight 1. Earlier replies have the weight
+    0, because other samples train them.
+
+    Pass the formatter that built the requests. Its history policy, its rules and its budget are then applied to
+    the messages before each reply. For the formatter of a chat template, the messages of the sample give the same
+    text as the formatter's request, which is checked. Without a formatter, the messages are unchanged.
+
+    Args:
+        log: The conversation.
+        viewers: Names of the agents whose replies become samples. None means all agents.
+        formatter: Formatter of the model that wrote the replies. A `MultiAgentHistory` with a viewer gets the name
+            of the agent that wrote the reply as its viewer.
+        keep: Function that returns True for each sample to keep. None keeps all samples.
+        tools: Tools that the requests declared.
+
+    Raises:
+        MessageError: The log is not a list of messages.
+        EmptyConversationError: There are no messages.
+        OptionError: An option is invalid, or an agent wrote no reply in the log.
+
+    Example:
+        >>> log = [Msg("Bob", "Hi.", "user"), Msg("Eve", "Hello.", "assistant"), Msg("Ann", "Hey.", "assistant")]
+        >>> [(sample.viewer, len(sample.msgs)) for sample in samples_from_log(log)]
+        [('Eve', 2), ('Ann', 3)]
+    """
+    msgs = check_messages(log)
+    check_option("formatter", formatter, FormatterBase | None)
+    check_option("keep", keep, Callable | None, "Pass a function that takes a Sample.")
+    speakers = dict.fromkeys(msg.name for msg in msgs if is_reply(msg))
+    names = (viewers,) if isinstance(viewers, str) else tuple(speakers if viewers is None else viewers)
+    for name in names:
+        if name not in speakers:
+            advice = f"Use one of {', '.join(map(repr, speakers))}." if speakers else "Pass a log with replies."
+            raise OptionError("viewers", f"there is no reply of {name!r} in the log", advice)
+    return LogSamples(msgs, names, formatter, keep, as_tools(tools))

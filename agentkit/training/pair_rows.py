@@ -1,0 +1,125 @@
+"""Rows with the text of a prompt and the text of a reply: Alpaca, input and output, prompt and completion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, cast
+
+from agentkit.messages.blocks import ImageBlock
+from agentkit.messages.message import Msg
+from agentkit.training.chat_messages import ChatMessageReader
+from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, split_columns
+from agentkit.training.row_values import get_list, get_text, refuse
+from agentkit.training.sample import Sample
+
+__all__ = ["ALPACA", "INPUT_OUTPUT", "PROMPT_COMPLETION"]
+
+
+class _Columns(NamedTuple):
+    """Columns of a format.
+
+    Attributes:
+        prompt: Text of the user.
+        reply: Text of the assistant.
+        input: Further text of the user. Empty if the format has none.
+        system: System prompt. Empty if the format has none.
+        history: Earlier pairs of texts. Empty if the format has none.
+    """
+
+    prompt: str
+    reply: str
+    input: str = ""
+    system: str = ""
+    history: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*filter(None, self), "image")
+
+
+def _read(columns: _Columns, row: dict[str, Any], system: str | None) -> Sample:
+    if row.get(columns.prompt) is None:
+        refuse(columns.prompt, "the row has no such column")
+    texts = [get_text(row, columns.prompt, ""), get_text(row, columns.input, "") if columns.input else ""]
+    prompt = "\n".join(filter(None, texts))
+    shown = get_text(row, columns.system, "") if columns.system else ""
+    shown = shown if system is None else system
+    msgs = [Msg("system", shown, "system")] if shown or system is not None else []
+    for index, pair in enumerate(get_list(row, columns.history, "") if columns.history else []):
+        msgs += _read_pair(pair, f"{columns.history}[{index}]")
+    msgs.append(Msg("user", [*_read_image(row), *_as_text(prompt)] if row.get("image") else prompt, "user"))
+    if row.get(columns.reply) is not None:  # a row for reinforcement learning has only a prompt
+        msgs.append(Msg("assistant", get_text(row, columns.reply, ""), "assistant"))
+    return Sample(msgs, extra=split_columns(row, columns.names))
+
+
+def _as_text(text: str) -> tuple[Any, ...]:
+    return ({"type": "text", "text": text},) if text else ()
+
+
+def _read_image(row: dict[str, Any]) -> list[ImageBlock]:
+    return [ChatMessageReader().read_image(row["image"], "image")]
+
+
+def _read_pair(pair: Any, place: str) -> list[Msg]:
+    texts = cast("list[Any]", pair) if isinstance(pair, list) else []
+    if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
+        refuse(place, "expected the text of a user and the text of a reply")
+    return [Msg("user", texts[0], "user"), Msg("assistant", texts[1], "assistant")]
+
+
+def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+    losses.add_fields(sample, "weights", "extra")
+    losses.add_names(sample.msgs, sample.viewer)
+    msgs = list(sample.msgs)
+    row: dict[str, Any] = {}
+    if columns.system and msgs[0].role == "system" and not msgs[0].tool_results:
+        row[columns.system] = _write_text(msgs.pop(0), "msgs[0]", losses)
+    *earlier, prompt, reply = _list_texts(msgs, losses, len(sample.msgs) - len(msgs))
+    if columns.history and earlier:
+        row[columns.history] = [list(pair) for pair in zip(earlier[::2], earlier[1::2], strict=True)]
+    elif earlier:
+        raise refuse_format(losses.format, "msgs", "the format has one message of a user and one reply")
+    _check_weights(sample, losses)
+    inputs = {columns.input: ""} if columns.input else {}
+    return {columns.prompt: prompt, **inputs, columns.reply: reply, **row, **sample.extra}
+
+
+def _list_texts(msgs: Sequence[Msg], losses: LossLog, offset: int) -> list[str]:
+    """Returns the texts of messages of users and replies, which must alternate."""
+    expected = [("user", "assistant")[index % 2] for index in range(len(msgs))]
+    if not msgs or [msg.role for msg in msgs] != expected or len(msgs) % 2:
+        raise refuse_format(losses.format, "msgs", "messages of users and replies do not alternate")
+    return [_write_text(msg, f"msgs[{offset + index}]", losses) for index, msg in enumerate(msgs)]
+
+
+def _write_text(msg: Msg, place: str, losses: LossLog) -> str:
+    for index, block in enumerate(msg.blocks):
+        if block.type != "text":
+            losses.add(f"{place}.content[{index}]", f"the format has no block of type {block.type}")
+    return msg.text
+
+
+def _check_weights(sample: Sample, losses: LossLog) -> None:
+    """Adds a loss if the trained messages are not those that a reader of the format trains: all replies."""
+    for index, msg in enumerate(sample.msgs):
+        weight = sample.get_weight(index)
+        if weight is not None and weight != int(msg.role == "assistant"):
+            losses.add(f"weights[{index}]", "the format has no weights, and trains all replies")
+
+
+_ALPACA: Final = _Columns("instruction", "output", "input", "system", "history")
+_INPUT_OUTPUT: Final = _Columns("input", "output")
+_PROMPT_COMPLETION: Final = _Columns("prompt", "completion")
+
+ALPACA: Final = RowFormat(_ALPACA.names, partial(_read, _ALPACA), partial(_write, _ALPACA))
+"""Rows of Alpaca: `instruction`, `input` and `output`. `system` and `history` are those of LLaMA-Factory."""
+
+INPUT_OUTPUT: Final = RowFormat(_INPUT_OUTPUT.names, partial(_read, _INPUT_OUTPUT), partial(_write, _INPUT_OUTPUT))
+"""Rows with `input` and `output`."""
+
+PROMPT_COMPLETION: Final = RowFormat(
+    _PROMPT_COMPLETION.names, partial(_read, _PROMPT_COMPLETION), partial(_write, _PROMPT_COMPLETION)
+)
+"""Rows with the texts `prompt` and `completion`."""

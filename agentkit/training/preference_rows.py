@@ -1,0 +1,81 @@
+"""Rows with a chosen and a rejected conversation, for training on preferences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agentkit.messages.message import Msg
+from agentkit.training.chat_messages import ChatMessageReader, ChatMessageWriter
+from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, replace_system, split_columns
+from agentkit.training.row_tools import dump_tools, read_tools
+from agentkit.training.row_values import get_list, get_object, refuse
+from agentkit.training.sample import Sample
+
+__all__ = ["PREFERENCE", "read_preference", "write_preference"]
+
+_COLUMNS: Final = ("prompt", "chosen", "rejected", "tools", "images")
+_OPENAI: Final = ("input", "preferred_output", "non_preferred_output")
+
+
+def read_preference(row: dict[str, Any], system: str | None) -> Sample:
+    """Returns the sample of a row with the columns `chosen` and `rejected`, and optionally `prompt`.
+
+    The columns are lists of messages, or texts. Rows of OpenAI with `input`, `preferred_output` and
+    `non_preferred_output` are read too.
+
+    Raises:
+        MessageError: The row is invalid.
+    """
+    if "preferred_output" in row:
+        row = _convert_openai(row)
+    chosen, rejected = (_read_side(row, key, system) for key in ("chosen", "rejected"))
+    return Sample(chosen, read_tools(row), rejected=rejected, extra=split_columns(row, _COLUMNS))
+
+
+def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
+    """Converts a row of OpenAI's preference fine-tuning."""
+    request = get_object(row.get("input"), "input")
+    others = {key: value for key, value in request.items() if key != "messages"}
+    chosen, rejected = row.get("preferred_output"), row.get("non_preferred_output")
+    extra = {key: value for key, value in row.items() if key not in _OPENAI}
+    return {**extra, **others, "prompt": request.get("messages"), "chosen": chosen, "rejected": rejected}
+
+
+def _read_side(row: Mapping[str, Any], key: str, system: str | None) -> list[Msg]:
+    reader = ChatMessageReader(iter(get_list(row, "images", "")))
+    prompt, value = row.get("prompt"), row.get(key)
+    msgs = [Msg("user", prompt, "user")] if isinstance(prompt, str) else []
+    if isinstance(prompt, list):
+        msgs = reader.read_all(get_list(row, "prompt", ""), "prompt")
+    if isinstance(value, str):
+        msgs.append(Msg("assistant", value, "assistant"))
+    elif not value:
+        refuse(key, "the row has no such conversation")
+    else:
+        msgs += reader.read_all(get_list(row, key, ""), key)
+    return replace_system(msgs, system)
+
+
+def write_preference(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+    """Returns a row with the columns `chosen` and `rejected`, both with the whole conversation.
+
+    Raises:
+        MessageError: The sample has no rejected conversation.
+    """
+    if not sample.rejected:
+        raise refuse_format(losses.format, "rejected", "there is no rejected conversation")
+    losses.add_fields(sample, "tools", "rejected", "extra")
+    writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
+    row: dict[str, Any] = {
+        "chosen": writer.write_all(sample.msgs),
+        "rejected": writer.write_all(sample.rejected, place="rejected"),
+    }
+    if sample.tools:
+        row["tools"] = json.dumps(dump_tools(sample), ensure_ascii=False)
+    return {**row, **sample.extra}
+
+
+PREFERENCE: Final = RowFormat(_COLUMNS, read_preference, write_preference)
+"""Rows of torchtune and trl with `chosen` and `rejected`."""

@@ -1,0 +1,68 @@
+"""Rows of `compare`: the request and the reply of one model call."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agentkit.json_values import as_object
+from agentkit.logs.native import load_native, load_request_options
+from agentkit.messages.serialization import dump_message, dump_messages, load_message
+from agentkit.tools.tool import as_tools
+from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, replace_system, split_columns
+from agentkit.training.row_tools import dump_tools
+from agentkit.training.row_values import get_text, refuse
+from agentkit.training.sample import Sample
+
+__all__ = ["RECORDING"]
+
+_COLUMNS: Final = ("label", "provider", "model", "request", "reply")
+_OUTCOME: Final = frozenset(
+    {"ledger", "tokens", "tokens_estimated", "finish_reason", "usage", "error", "first_token", "total", "price"}
+    | {"fingerprint", "replayed"}
+)
+"""Further columns of a result of `compare`."""
+_OWN: Final = "agentkit"
+"""Provider of the rows that `dump_rows` writes. Their request contains messages of agentkit."""
+
+
+def _read(row: dict[str, Any], system: str | None) -> Sample:
+    """Returns the sample of a row: the result of `compare` as a dict (`ComparisonResult.to_dict`).
+
+    The file that `compare(record=…)` writes has only a fingerprint of the request. Its rows need the messages that
+    were sent, from the argument `prompt` of `load_rows`.
+    """
+    if row.get("reply") is None:
+        error = as_object(row.get("error"))
+        refuse("reply", f"the model call failed ({error.get('class', 'no error')}), so there is no reply")
+    request = as_object(row.get("request"))
+    if not request:
+        refuse("request", "the row has no request", "Pass the messages that were sent as `prompt`.")
+    provider = _OWN if _OWN in request else get_text(row, "provider", "")
+    prompt = load_native(provider, request)
+    if provider == _OWN:
+        tools: Any = request.get("tools") or ()
+    else:
+        tools = load_request_options(provider, request).get("tools") or ()
+    reply = load_message(row["reply"], "reply")
+    msgs = [*replace_system(prompt, system), reply]
+    weights = [0 if msg.role == "assistant" else None for msg in msgs[:-1]]
+    source = get_text(row, "label", "") or None
+    extra = {key: value for key, value in split_columns(row, _COLUMNS).items() if key not in _OUTCOME}
+    return Sample(msgs, as_tools(tools), [*weights, 1], source=source, extra=extra)
+
+
+def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+    *prompt, reply = sample.msgs
+    if reply.role != "assistant" or not prompt:
+        raise refuse_format(losses.format, "msgs", "the last message is not a reply to other messages")
+    losses.add_fields(sample, "tools", "weights", "extra")
+    expected = [0 if msg.role == "assistant" else None for msg in prompt]
+    if sample.weights is not None and list(sample.weights) != [*expected, 1]:
+        losses.add("weights", "a row of `compare` trains only its reply")
+    request = {**dump_messages(prompt), **({"tools": dump_tools(sample)} if sample.tools else {})}
+    row = {"label": sample.source or "", "provider": _OWN, "model": "", "request": request}
+    return {**row, "reply": dump_message(reply), **sample.extra}
+
+
+RECORDING: Final = RowFormat(_COLUMNS, _read, _write)
+"""Results of `compare`."""

@@ -1,0 +1,154 @@
+"""`load_rows`: reads samples from rows of a data set, one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from agentkit.argument_checks import check_option, check_text
+from agentkit.errors import InputError, MessageError, OptionError
+from agentkit.formatting.formatter import check_messages
+from agentkit.messages.message import Msg
+from agentkit.messages.serialization import dump_messages
+from agentkit.reprs import shorten_repr
+from agentkit.training.row_formats import FormatName, find_format
+from agentkit.training.sample import Sample
+
+__all__ = ["RowReader", "load_rows"]
+
+
+class RowReader(Iterator[Sample]):
+    """Iterator over the samples of rows. `load_rows` creates it.
+
+    After an error, the next call of `next` reads the next row.
+
+    Attributes:
+        line: Number of the row that was read last. The first row has the number 1. Empty lines are counted.
+    """
+
+    def __init__(
+        self,
+        format: FormatName,
+        rows: Iterable[Mapping[str, Any] | str | bytes],
+        columns: Mapping[str, str] | None,
+        system: str | None,
+        on_error: Callable[[MessageError], object] | None,
+        prompt: Sequence[Msg] | None,
+    ) -> None:
+        self.line = 0
+        self._format = find_format(format)
+        self._rows = iter(rows)
+        self._columns = _check_columns(columns, self._format.columns)
+        self._system = system
+        self._on_error = on_error
+        self._request = None if prompt is None else dump_messages(check_messages(prompt))
+
+    def __iter__(self) -> RowReader:
+        return self
+
+    def __next__(self) -> Sample:
+        """Returns the next sample.
+
+        Raises:
+            StopIteration: There are no further rows.
+            MessageError: The row is invalid. The place begins with the number of its line.
+        """
+        for row in self._rows:
+            self.line += 1
+            if isinstance(row, str | bytes) and not row.strip():
+                continue
+            try:
+                return self._read(row)
+            except InputError as error:
+                located = MessageError(f"line {self.line}, {error.place}", error.reason, error.advice)
+            except (RecursionError, KeyError, TypeError, ValueError) as error:
+                reason = f"cannot read the row ({type(error).__name__}: {error})"
+                located = MessageError(f"line {self.line}", reason, "Fix or remove the row.")
+            if self._on_error is None:
+                raise located
+            self._on_error(located)
+        raise StopIteration
+
+    def _read(self, row: object) -> Sample:
+        if isinstance(row, str | bytes):
+            try:
+                row = json.loads(row)
+            except (ValueError, RecursionError) as error:
+                raise MessageError("row", f"the line is not JSON ({error})", "Fix or remove the line.") from None
+        if not isinstance(row, Mapping):
+            reason = f"expected a JSON object, got {shorten_repr(row, 60)}"
+            raise MessageError("row", reason, "Fix or remove the row.")
+        values = dict(cast("Mapping[str, Any]", row))
+        if self._columns:
+            moved = {name: values.pop(column) for name, column in self._columns.items() if column in values}
+            values = {**values, **moved}
+        if self._request is not None:
+            values.setdefault("request", self._request)
+        return self._format.read(values, self._system)
+
+
+def _check_columns(columns: Mapping[str, str] | None, names: tuple[str, ...]) -> dict[str, str]:
+    check_option("columns", columns, Mapping | None, "Pass a dict from names of the format to your names.")
+    for name in columns or ():
+        if name not in names:
+            advice = f"Use one of {', '.join(names)}."
+            raise OptionError("columns", f"the format has no column {name!r}", advice)
+    return dict(columns or {})
+
+
+def load_rows(
+    format: FormatName,
+    rows: Iterable[Mapping[str, Any] | str | bytes],
+    columns: Mapping[str, str] | None = None,
+    system: str | None = None,
+    *,
+    on_error: Callable[[MessageError], object] | None = None,
+    prompt: Sequence[Msg] | None = None,
+) -> RowReader:
+    r"""Returns an iterator over the samples of rows. Each row is read when its sample is requested.
+
+    - `openai`: `messages` with tool calls, `weight`, `tools`, `parallel_tool_calls`. Also rows of torchtune with
+      `masked`, `ipython` and `eot`.
+    - `trl`: `messages`, `prompt` and `completion` as texts or messages, `chosen` and `rejected`, `conversations`.
+    - `dspy`: rows of `format_finetune_data`.
+    - `sharegpt`: `conversations` of `from` and `value`, and `system`, `tools` and `images`.
+    - `alpaca`: `instruction`, `input` and `output`, and `system` and `history`.
+    - `input_output`: `input` and `output`.
+    - `prompt_completion`: the texts `prompt` and `completion`.
+    - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning.
+    - `atif`: one trajectory per row.
+    - `recording`: results of `compare` as dicts. For the file of `compare(record=…)`, pass `prompt`.
+
+    Other columns become `Sample.extra`.
+
+    Args:
+        format: Name of the format.
+        rows: Rows as dicts, or as lines of JSON text, for example an open file.
+        columns: Names of the columns in the rows, by their name in the format: `{"instruction": "question"}`.
+        system: System prompt that replaces the system messages of each row. None keeps them.
+        on_error: Function that is called with the error of each invalid row. None means that the error is raised.
+            The iterator can be continued after the error.
+        prompt: Messages that were sent to the models of a recording, which contains only their replies.
+
+    Raises:
+        OptionError: There is no such format or column.
+
+    Example:
+        >>> lines = ['{"input": "Hello.", "output": "Hi."}\n', "{broken\n"]
+        >>> errors = []
+        >>> [sample.msgs[1].text for sample in load_rows("input_output", lines, on_error=errors.append)]
+        ['Hi.']
+        >>> errors[0].place
+        'line 2, row'
+    """
+    check_text("system", system)
+    check_option("on_error", on_error, Callable | None, "Pass a function that takes an error.")
+    value: object = rows
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        type_name = type(cast("object", value)).__name__
+        advice = "Pass an open file, or a list of dicts or lines."
+        raise OptionError("rows", f"expected several rows, got {type_name}", advice)
+    if prompt is not None and format != "recording":
+        raise OptionError("prompt", f"rows of the format {format!r} have a prompt", "Omit the option.")
+    return RowReader(format, rows, columns, system, on_error, prompt)

@@ -1,0 +1,61 @@
+"""Typed access to the values of a row of training data, with errors that name the place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
+
+from agentkit.errors import MessageError
+from agentkit.json_values import as_text
+from agentkit.reprs import shorten_repr
+
+__all__ = ["get_list", "get_object", "get_text", "parse_if_text", "refuse"]
+
+_ADVICE = "Fix or remove the row."
+
+
+def refuse(place: str, reason: str, advice: str = _ADVICE) -> NoReturn:
+    """Raises the error for an invalid value.
+
+    Raises:
+        MessageError: Always.
+    """
+    raise MessageError(place, reason, advice)
+
+
+def get_text(values: Mapping[str, Any], key: str, place: str) -> str:
+    """Returns a text of a row or message. None and a missing key become an empty text."""
+    value = values.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        refuse(f"{place}.{key}" if place else key, f"expected a text, got {shorten_repr(value, 60)}")
+    return as_text(value, place)
+
+
+def get_list(values: Mapping[str, Any], key: str, place: str) -> list[Any]:
+    """Returns a list of a row or message. None and a missing key become an empty list."""
+    value = values.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        refuse(f"{place}.{key}" if place else key, f"expected a list, got {shorten_repr(value, 60)}")
+    return cast("list[Any]", value)
+
+
+def get_object(value: object, place: str) -> dict[str, Any]:
+    """Returns a value that must be a JSON object."""
+    if not isinstance(value, dict):
+        refuse(place, f"expected a JSON object, got {shorten_repr(value, 60)}")
+    return cast("dict[str, Any]", value)
+
+
+def parse_if_text(value: object, place: str) -> Any:
+    """Returns a value that may be stored as JSON text, as parsed JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        refuse(place, f"the text is not JSON ({error})")

@@ -1,0 +1,102 @@
+"""`dump_rows`: writes samples as rows of a data set, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+from agentkit.argument_checks import check_option
+from agentkit.errors import InputError, MessageError, OptionError
+from agentkit.training.row_formats import FormatName, LossLog, find_format
+from agentkit.training.sample import Sample
+
+__all__ = ["RowWriter", "dump_rows"]
+
+
+class RowWriter(Iterator[dict[str, Any]]):
+    """Iterator over the rows of samples. `dump_rows` creates it.
+
+    After an error, the next call of `next` writes the next sample.
+
+    Attributes:
+        index: Index of the sample that was written last. -1 before the first sample.
+    """
+
+    def __init__(
+        self,
+        format: FormatName,
+        samples: Iterable[Sample],
+        on_loss: Literal["raise"] | Callable[[str, str], object],
+    ) -> None:
+        self.index = -1
+        self._name = format
+        self._format = find_format(format)
+        self._samples = iter(samples)
+        self._on_loss = on_loss
+        self._first: Sample | None = None
+
+    def __iter__(self) -> RowWriter:
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        """Returns the next row.
+
+        Raises:
+            StopIteration: There are no further samples.
+            MessageError: The format cannot represent the sample.
+        """
+        sample = next(self._samples)
+        self.index += 1
+        place = f"samples[{self.index}]"
+        check_option(place, sample, Sample, "Pass samples.")
+        self._first = self._first or sample
+        losses = LossLog(self._name)
+        try:
+            row = self._format.write(sample, losses, self._first)
+        except InputError as error:
+            raise MessageError(f"{place}.{error.place}", error.reason, error.advice) from None
+        for where, reason in losses.losses:
+            if callable(self._on_loss):
+                self._on_loss(f"{place}.{where}", reason)
+            else:
+                advice = "Use another format, or pass a function as on_loss."
+                raise MessageError(f"{place}.{where}", f"{reason} (format {self._name!r})", advice)
+        return row
+
+
+def dump_rows(
+    format: FormatName,
+    samples: Iterable[Sample],
+    *,
+    on_loss: Literal["raise"] | Callable[[str, str], object] = "raise",
+) -> RowWriter:
+    """Returns an iterator over rows, which are dicts of JSON values. Each row is written when it is requested.
+
+    `load_rows` describes the formats. Rows of `trl` have a prompt and a completion if the weights of the first
+    sample train only its last replies, and `messages` otherwise. All rows then have the same columns.
+
+    No format has the ids, timestamps, metadata and opaque state of messages, or the viewer of the sample. ATIF has
+    timestamps, and the rows of `compare` have the whole messages.
+
+    Args:
+        format: Name of the format.
+        samples: The samples.
+        on_loss: `raise` raises an error for content that the format cannot represent, such as a tool call, a
+            weight or the name of a speaker. A function is called with the place and the reason of each loss, and
+            the row is written without the content.
+
+    Raises:
+        OptionError: There is no such format.
+
+    Example:
+        >>> from agentkit import Msg
+        >>> sample = Sample([Msg("user", "Hello.", "user"), Msg("assistant", "Hi.", "assistant")])
+        >>> next(dump_rows("alpaca", [sample]))
+        {'instruction': 'Hello.', 'input': '', 'output': 'Hi.'}
+    """
+    if on_loss != "raise" and not callable(on_loss):
+        raise OptionError(
+            "on_loss", f"unknown value {on_loss!r}", "Pass 'raise', or a function of place and reason."
+        )
+    check_option("samples", samples, Iterable, "Pass a list of samples.")
+    return RowWriter(format, samples, on_loss)

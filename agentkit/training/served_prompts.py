@@ -1,0 +1,125 @@
+"""`ServedPrompts`: builds the messages of requests, after the policy, the rules and the budget of a formatter."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+
+from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
+from agentkit.errors import MessageError
+from agentkit.formatting.formatter import FormatterBase, RequestOptions
+from agentkit.history.policies import MultiAgentHistory
+from agentkit.ledger.plan import Plan
+from agentkit.legalize.call_ids import legal_call_id
+from agentkit.legalize.conversation import LegalConversation
+from agentkit.legalize.request_spec import Request, RequestSpec
+from agentkit.messages.blocks import Block, ToolUseBlock
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg
+from agentkit.tools.tool import Tool
+
+__all__ = ["ServedPrompt", "ServedPrompts"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPrompt:
+    """Prompt of one request.
+
+    Attributes:
+        msgs: The messages as the target accepts them.
+        tools: The tools as the target accepts them.
+        request: The request.
+    """
+
+    msgs: tuple[Msg, ...]
+    tools: tuple[Tool, ...]
+    request: Request
+
+
+class ServedPrompts:
+    """Builder of the requests that a formatter sends for one viewer.
+
+    Args:
+        formatter: Formatter of the model.
+        viewer: Name of the agent that the requests are for. A history policy with another viewer is replaced.
+        tools: Tools of the requests.
+    """
+
+    def __init__(self, formatter: FormatterBase, viewer: str, tools: tuple[Tool, ...]) -> None:
+        self._converted: list[ServedPrompt] = []
+        self._tools = tools
+        self._formatter = copy(formatter)
+        self._convert = formatter.convert
+        vars(self._formatter)["convert"] = self._record
+        history = formatter.history
+        if isinstance(history, MultiAgentHistory) and history.viewer is not None:
+            self._formatter.history = replace(history, viewer=viewer)
+
+    def _record(self, legal: LegalConversation, task: RequestSpec) -> Request:
+        request = self._convert(legal, task)
+        msgs = [part for msg in (*legal.system.msgs, *legal.turns.msgs) for part in _split_results(msg)]
+        self._converted.append(ServedPrompt(tuple(msgs), tuple(task.tools), request))
+        return request
+
+    def build(self, msgs: list[Msg]) -> ServedPrompt:
+        """Returns the prompt for a conversation. A budget cuts the same messages as before the model call.
+
+        Raises:
+            InputError: The messages or tools are invalid.
+            BudgetError: Even the smallest request does not fit the budget.
+            TemplateError: The chat template refuses the conversation.
+        """
+        self._converted.clear()
+        request = self._plan(msgs).request
+        prompt = next(prompt for prompt in reversed(self._converted) if prompt.request == request)
+        if isinstance(self._formatter, ChatTemplateFormatter):
+            _check_prompt(self._formatter, prompt)
+        return prompt
+
+    def _plan(self, msgs: list[Msg]) -> Plan:
+        formatter = self._formatter
+        options: RequestOptions = {"tools": self._tools} if self._tools else {}
+        has_media = any(msg.features & (Feature.MEDIA | Feature.RESULT_MEDIA) for msg in msgs)
+
+        async def run() -> Plan:
+            return await formatter.plan(msgs, **options)
+
+        if formatter.budget is None and not has_media:
+            return formatter.lower(msgs, **options)
+        with start_blocking_portal() as portal:  # works inside and outside an event loop
+            return portal.call(run)
+
+    def fit_reply(self, msg: Msg) -> Msg:
+        """Returns a reply with call ids that the target accepts, and without content of other targets."""
+        rules = self._formatter.capabilities()
+        blocks: list[Block] = []
+        for block in msg.blocks:
+            if isinstance(block, ToolUseBlock):
+                blocks.append(replace(block, id=legal_call_id(rules, block.id), state=None))
+            elif block.type not in ("opaque", "invalid"):
+                blocks.append(block)
+        return msg if isinstance(msg.content, str) else replace(msg, content=tuple(blocks))
+
+
+def _split_results(msg: Msg) -> list[Msg]:
+    """Returns the tool results of a message and its other blocks as separate messages."""
+    results = msg.tool_results
+    if not results or len(results) == len(msg.blocks):
+        return [msg]
+    others = tuple(block for block in msg.blocks if block.type != "tool_result")
+    return [replace(msg, content=results), replace(msg, content=others)]
+
+
+def _check_prompt(formatter: ChatTemplateFormatter, prompt: ServedPrompt) -> None:
+    """Checks that the messages of a prompt give the text of the request."""
+    template = formatter.template
+    text: Any = template.render(
+        prompt.msgs, tools=prompt.tools, add_generation_prompt=True, validate=False, **formatter.variables
+    ).text
+    bos = template.special_tokens.get("bos_token") or ""
+    if (text.removeprefix(bos) if formatter.server_adds_bos else text) != prompt.request["prompt"]:
+        reason = f"the chat template {template.name!r} writes another text for the same messages"
+        raise MessageError("msgs", reason, "Use a template whose text depends only on its arguments.")

@@ -1,0 +1,198 @@
+"""Rows of ShareGPT: a column `conversations` of turns with the keys `from` and `value`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from agentkit.errors import MessageError
+from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ToolUseBlock
+from agentkit.messages.message import Msg
+from agentkit.tools.error_marks import write_output
+from agentkit.training.chat_messages import ChatMessageReader, write_url
+from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
+from agentkit.training.row_tools import dump_tools, read_tools
+from agentkit.training.row_values import get_list, get_object, get_text, parse_if_text, refuse
+from agentkit.training.sample import Sample, Weight
+
+__all__ = ["SHAREGPT", "read_sharegpt"]
+
+_COLUMNS: Final = ("conversations", "system", "tools", "images", "image")
+_USER: Final = ("human", "user")
+_REPLY: Final = ("gpt", "assistant", "chatgpt", "bing", "bard")
+_RESULT: Final = ("observation", "tool", "tool_response", "function_response")
+_IMAGE: Final = "<image>"
+"""Text that stands for the next image of the row."""
+
+
+def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
+    """Returns the sample of a row.
+
+    `human` and `gpt` are turns, `function_call` has a tool call as JSON text, and `observation` has its result, as
+    in LLaMA-Factory. The columns `system` and `tools` are optional.
+
+    Raises:
+        MessageError: The row is invalid.
+    """
+    turns = get_list(row, "conversations", "")
+    if not turns:
+        refuse("conversations", "the row has no turns")
+    images = _list_images(row)
+    reader = _TurnReader(ChatMessageReader(iter(images)))
+    msgs = [reader.read(turn, f"conversations[{index}]") for index, turn in enumerate(turns)]
+    weights: list[Weight] = reader.weights
+    msgs = _place_images(msgs, images, reader.messages)
+    prompt = get_text(row, "system", "")
+    if system is not None or prompt:
+        kept = [index for index, msg in enumerate(msgs) if msg.role != "system" or msg.tool_results]
+        msgs = replace_system(msgs, prompt if system is None else system)
+        weights = [None, *(weights[index] for index in kept)]
+    return Sample(msgs, read_tools(row), weights, extra=split_columns(row, _COLUMNS))
+
+
+class _TurnReader:
+    """Reader for the turns of one row."""
+
+    def __init__(self, messages: ChatMessageReader) -> None:
+        self.messages = messages
+        self.weights: list[Weight] = []
+
+    def read(self, value: object, place: str) -> Msg:
+        turn = get_object(value, place)
+        speaker = turn.get("from", turn.get("role"))
+        text = get_text(turn, "value" if "value" in turn else "content", place)
+        weight: Any = turn.get("weight")
+        if weight not in (0, 1, None):
+            refuse(f"{place}.weight", f"expected 0 or 1, got {weight!r}")
+        self.weights.append(None if weight is None else int(weight))
+        if speaker == "system":
+            return Msg("system", text, "system")
+        if speaker in _USER:
+            return Msg("user", self._split_at_images(text, place), "user")
+        if speaker in _REPLY:
+            return Msg("assistant", text, "assistant")
+        if speaker == "function_call":
+            return Msg("assistant", [*self._read_calls(text, place)], "assistant")
+        if speaker in _RESULT:
+            return Msg("tool", [self.messages.add_result("", "", text, place)], "system")
+        return refuse(f"{place}.from", f"expected a speaker such as 'human' or 'gpt', got {speaker!r}")
+
+    def _read_calls(self, text: str, place: str) -> Iterator[ToolUseBlock]:
+        value: object = parse_if_text(text, f"{place}.value")
+        for item in cast("list[object]", value) if isinstance(value, list) else [value]:
+            call = get_object(item, f"{place}.value")
+            yield self.messages.add_call("", get_text(call, "name", place), call.get("arguments"), place)
+
+    def _split_at_images(self, text: str, place: str) -> str | list[Block]:
+        if _IMAGE not in text:
+            return text
+        blocks: list[Block] = []
+        for index, piece in enumerate(text.split(_IMAGE)):
+            if index:
+                blocks.append(self.messages.read_image(None, place))
+            if piece:
+                blocks.append(TextBlock(piece))
+        return blocks
+
+
+def _list_images(row: dict[str, Any]) -> list[Any]:
+    image = row.get("image")
+    return [*get_list(row, "images", ""), *([image] if image is not None else [])]
+
+
+def _place_images(msgs: list[Msg], images: list[Any], reader: ChatMessageReader) -> list[Msg]:
+    """Puts the images of a row without `<image>` texts before the first message of a user, as torchtune does."""
+    remaining = list(reader.images)
+    if not remaining:
+        return msgs
+    index = next((index for index, msg in enumerate(msgs) if msg.role == "user"), None)
+    if len(remaining) < len(images) or index is None:
+        refuse("images", f"the row has {len(images)} images, but not as many texts {_IMAGE!r}")
+    placed = [reader.read_image(image, "images") for image in remaining]
+    msgs[index] = Msg("user", [*placed, *msgs[index].blocks], "user")
+    return msgs
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+    losses.add_fields(sample, "tools", "weights", "extra")
+    losses.add_names(sample.msgs, sample.viewer)
+    _check_results(sample, losses)
+    images: list[str] = []
+    turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
+    row: dict[str, Any] = {"conversations": turns}
+    if sample.tools:
+        tools = [tool["function"] for tool in dump_tools(sample)]
+        row["tools"] = json.dumps(tools, ensure_ascii=False)
+    if images:
+        row["images"] = images
+    return {**row, **sample.extra}
+
+
+def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str]) -> list[dict[str, Any]]:
+    msg, place = sample.msgs[index], f"msgs[{index}]"
+    if msg.tool_results:
+        return [
+            {"from": "observation", "value": _write_result(block, losses, place)} for block in msg.tool_results
+        ]
+    turns: list[dict[str, Any]] = []
+    text = _write_blocks(msg, losses, place, images)
+    calls = [{"name": call.name, "arguments": call.copy_input()} for call in msg.tool_uses]
+    if text or not calls:
+        speaker = {"user": "human", "assistant": "gpt"}.get(msg.role, "system")
+        turns.append({"from": "gpt" if calls else speaker, "value": text})
+    if calls:
+        value = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
+        turns.append({"from": "function_call", "value": value})
+    weight = sample.get_weight(index)
+    if isinstance(weight, tuple):
+        losses.add(place, "the format has no weights of blocks")
+    elif weight is not None:
+        turns = [{**turn, "weight": weight} for turn in turns]
+    return turns
+
+
+def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> str:
+    pieces: list[str] = []
+    for index, block in enumerate(msg.blocks):
+        if isinstance(block, TextBlock):
+            pieces.append(block.text)
+        elif isinstance(block, ImageBlock) and msg.role == "user":
+            images.append(write_url(block.source))
+            pieces.append(_IMAGE)
+        elif not isinstance(block, ToolUseBlock):
+            losses.add(f"{place}.content[{index}]", f"the format has no block of type {block.type}")
+    return "".join(pieces)
+
+
+def _write_result(block: Any, losses: LossLog, place: str) -> str:
+    def write_item(item: Block) -> str:
+        if isinstance(item, TextBlock):
+            return item.text
+        losses.add(place, f"the format has no block of type {item.type}")
+        return ""
+
+    output = write_output(block, write_item)
+    return output if isinstance(output, str) else "\n".join(filter(None, output))
+
+
+def _check_results(sample: Sample, losses: LossLog) -> None:
+    """Adds a loss for each result that is not at the place at which a reader expects it, because it has no id."""
+    opened: list[str] = []
+    for index, msg in enumerate(sample.msgs):
+        opened += [block.id for block in msg.tool_uses]
+        for block in msg.tool_results:
+            expected = opened.pop(0) if opened else None
+            if expected is None:
+                raise MessageError(
+                    f"msgs[{index}]", "there is no tool call before the result", "Repair the conversation first."
+                )
+            if block.id != expected:
+                losses.add(f"msgs[{index}]", "the format has no call ids, and the results have another order")
+
+
+SHAREGPT: Final = RowFormat(_COLUMNS, read_sharegpt, _write)
+"""Rows of ShareGPT, FastChat, LLaMA-Factory and axolotl."""
