@@ -212,14 +212,15 @@ class ThinkingCapabilities:
             unknown.
         required_proof: Fields of `OpaqueState` that prove the origin of thinking. In the mode "signed", thinking
             must have at least one of these fields. Empty if no proof is required.
-        only_last_turn: True if requests contain only the thinking after the last message of a user.
+        scope: Messages whose thinking requests contain. "all": all messages. "turn": messages after the last message
+            of a user. "message": the last message.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
             the request that produced the thinking.
     """
 
     mode: Literal["never", "signed", "text"] = "never"
     required_proof: frozenset[str] = frozenset()
-    only_last_turn: bool = False
+    scope: Literal["all", "turn", "message"] = "all"
     binds_prefix: bool = False
 
     __repr__ = bounded_repr

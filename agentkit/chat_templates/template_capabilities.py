@@ -41,6 +41,7 @@ def describe_report(report: TemplateReport, name: str) -> Capabilities:
             call_ids=None if report.any_call_id else MISTRAL_CALL_IDS,
         ),
         thinking=ThinkingCapabilities(
-            mode="text" if report.thinking else "never", only_last_turn=not report.earlier_thinking
+            mode="text" if report.thinking else "never",
+            scope="all" if report.earlier_thinking else "turn" if report.call_thinking else "message",
         ),
     )

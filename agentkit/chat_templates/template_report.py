@@ -35,7 +35,8 @@ class TemplateReport:
         any_call_id: False if the template refuses call ids other than nine letters or digits, as Mistral's do.
         results: True if the template writes tool results.
         thinking: True if the template writes the thinking of the last message.
-        earlier_thinking: True if the template writes the thinking of an earlier message too.
+        call_thinking: True if the template writes the thinking of a message with tool calls, before its results.
+        earlier_thinking: True if the template writes the thinking before the last message of a user too.
         parts: True if the template writes content that is a list of parts.
         needs_parts: True if the template writes only content that is a list of parts.
         text_arguments: True if the template writes the arguments of tool calls only if they are JSON text.
@@ -61,6 +62,7 @@ class TemplateReport:
     any_call_id: bool
     results: bool
     thinking: bool
+    call_thinking: bool
     earlier_thinking: bool
     parts: bool
     needs_parts: bool
@@ -127,6 +129,9 @@ def inspect_template(template: ChatTemplate) -> TemplateReport:
         or not probe.writes([_USER, _CALL, _RESULT], "Firstword"),
         results=probe.writes([_USER, _CALL, _RESULT], "Resultword", tools=[_TOOL]),
         thinking=probe.writes([_USER, _THINKING], "Thinkingword"),
+        call_thinking=probe.writes(
+            [_USER, {**_CALL, "reasoning_content": "Thinkingword"}, _RESULT], "Thinkingword"
+        ),
         earlier_thinking=probe.writes([_USER, _THINKING, _USER, _REPLY], "Thinkingword"),
         parts=probe.text([_message("user", [_text_part("Userword")])]) == probe.text([_USER]),
         needs_parts=probe.needs_parts,

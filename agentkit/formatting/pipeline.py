@@ -214,7 +214,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(add_tool_choice_text, lambda _: _TOOL_CHOICE),
     Stage(begin_with_output_instruction, lambda target: _states_output(target, system_role=False)),
     Stage(omit_orphaned_parts, lambda target: Feature.THINKING if target.opaque.needs_thinking else 0),
-    Stage(omit_earlier_thinking, lambda target: Feature.THINKING if target.thinking.only_last_turn else 0),
+    Stage(omit_earlier_thinking, lambda target: 0 if target.thinking.scope == "all" else Feature.THINKING),
     Stage(omit_half_pairs, lambda target: Feature.OPAQUE if target.opaque.pair_key else 0),
     Stage(
         rewrite_exchanges,

@@ -1,4 +1,4 @@
-"""Removal of thinking before the last message of a user, for targets that would leave it out without saying so.
+"""Removal of thinking of earlier messages, for targets that would leave it out without saying so.
 
 Chat templates of reasoning models, such as Qwen3's, write only the thinking of the current turn.
 """
@@ -15,19 +15,24 @@ from agentkit.messages.message import Msg
 
 __all__ = ["omit_earlier_thinking"]
 
-_REASON = "the API writes only thinking after the last message of a user"
+_REASONS = {
+    "turn": "the API writes only thinking after the last message of a user",
+    "message": "the API writes only thinking of the last message",
+}
 
 
 def omit_earlier_thinking(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Omits thinking before the last message of a user. This is a pipeline stage."""
-    turns = conversation.turns
-    last = max((index for index, msg in enumerate(turns.msgs) if _is_user(msg)), default=0)
+    """Omits thinking of messages that are outside the scope of the target. This is a pipeline stage."""
+    turns, scope = conversation.turns, context.spec.capabilities.thinking.scope
+    last = len(turns.msgs) - 1
+    if scope == "turn":
+        last = max((index for index, msg in enumerate(turns.msgs) if _is_user(msg)), default=0)
     omitted: set[BlockPath] = set()
     for index, traced in enumerate(turns):
         if index < last and traced.msg.features & Feature.THINKING:
             for block, origin in traced.traced_blocks:
                 if isinstance(block, ThinkingBlock) and not isinstance(origin, str):
-                    context.ledger.note(origin, Note(Disposition.DROPPED, _REASON))
+                    context.ledger.note(origin, Note(Disposition.DROPPED, _REASONS[scope]))
                     omitted.add(origin)
     return conversation.with_turns(without_blocks(turns, omitted))
 

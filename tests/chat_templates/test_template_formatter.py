@@ -91,7 +91,7 @@ def test_thinking_that_the_template_does_not_write_is_in_the_ledger() -> None:
     plan = formatter.lower([BOB, thought, EVE, thought])
     assert plan.request == {"prompt": "Where?There.When?<think>Hm.</think>There."}
     lines = ledger_lines(plan)
-    assert "1.0 dropped: the API writes only thinking after the last message of a user" in [
+    assert "1.0 dropped: the API writes only thinking of the last message" in [
         line.partition(";")[0] for line in lines
     ]
 
