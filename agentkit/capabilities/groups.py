@@ -212,8 +212,8 @@ class ThinkingCapabilities:
             unknown.
         required_proof: Fields of `OpaqueState` that prove the origin of thinking. In the mode "signed", thinking
             must have at least one of these fields. Empty if no proof is required.
-        scope: Messages whose thinking requests contain. "all": all messages. "turn": messages after the last message
-            of a user. "message": the last message.
+        scope: Messages whose thinking requests contain. "all": all messages. "turn": messages after the last
+            message of a user. "message": the last message.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
             the request that produced the thinking.
     """
