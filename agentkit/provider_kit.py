@@ -18,6 +18,7 @@ To write a converter, from messages to a request:
 
 - Base class: `FormatterBase`, `FormatterOptions`, `MultiAgentHistory`. The method `convert` takes a
   `LegalConversation` and a `RequestSpec`, and returns a `Request`.
+- Base class for an API that continues the text of a prompt: `ChatTemplateFormatter`.
 - Messages: `Msg`, `Block`, `TextBlock`, `ThinkingBlock`, `ToolUseBlock`, `ToolResultBlock`, `MediaBlock`,
   `ImageBlock`, `AudioBlock`, `VideoBlock`, `DocumentBlock`, `OpaqueBlock`, `InvalidBlock`, `Feature`.
 - Media sources: `Source`, `Base64Source`, `URLSource`.
@@ -31,6 +32,7 @@ To write a converter, from messages to a request:
 To write a parser, from native events to a message:
 
 - Base class: `StreamParserBase`, `ParserOptions`. The parser adds blocks to a `ReplyBuilder`, by `BlockKey`.
+- Base class for an API that continues the text of a prompt: `PromptReplyParser`.
 - Contents of a reply: `Usage`, `FinishReason`, `StreamEvent`, `ToolCallIndex`.
 - Values of any type: `as_object`, `as_list`, `as_text`, `as_token_count`, `parse_arguments`, `native_to_json`.
 - Errors in a reply: `Failure`, `parse_failure`, `reported_error`.
@@ -90,6 +92,8 @@ if TYPE_CHECKING:
     from agentkit.capabilities.name_rules import short_hash as short_hash
     from agentkit.capabilities.wire_layout import OptionLayout as OptionLayout
     from agentkit.capabilities.wire_layout import WireLayout as WireLayout
+    from agentkit.chat_templates.prompt_reply_parser import PromptReplyParser as PromptReplyParser
+    from agentkit.chat_templates.template_formatter import ChatTemplateFormatter as ChatTemplateFormatter
     from agentkit.errors import AgentkitError as AgentkitError
     from agentkit.errors import AuthError as AuthError
     from agentkit.errors import ConversionError as ConversionError
@@ -207,6 +211,8 @@ else:
             "agentkit.capabilities.model_rules": "ModelRules",
             "agentkit.capabilities.name_rules": "NameRule short_hash",
             "agentkit.capabilities.wire_layout": "OptionLayout WireLayout",
+            "agentkit.chat_templates.prompt_reply_parser": "PromptReplyParser",
+            "agentkit.chat_templates.template_formatter": "ChatTemplateFormatter",
             "agentkit.errors": (
                 "AgentkitError AuthError ConversionError InputError MessageError MissingExtraError OptionError "
                 "ProviderError"

@@ -19,6 +19,8 @@ async def main(file: Path) -> None:
     """Prints a line for each provider, and a line for each block that the request loses."""
     msgs = load_messages(await anyio.Path(file).read_bytes())
     for name in available_providers():
+        if load_provider(name).layout.is_rendered:
+            continue  # the requests of this provider are texts, and need the chat template of a model
         plan = await load_provider(name).multi_agent_formatter().plan(msgs)
         outcomes = Counter(entry.disposition.word for entry in plan.ledger.entries)
         size = len(json.dumps(plan.request))

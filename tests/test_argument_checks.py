@@ -19,13 +19,13 @@ from agentkit import (
     Msg,
     OptionError,
     ProviderError,
-    available_providers,
     compare,
     load_provider,
 )
 from agentkit.testing import ScriptedModel
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from tests.cases import each_case
+from tests.providers import MESSAGE_PROVIDERS
 
 pytestmark = pytest.mark.anyio
 
@@ -118,7 +118,7 @@ def test_an_unknown_option_is_refused_with_the_most_similar_one(
         ("promote_tool_result_videos", "Remove this option"),
     ],
 )
-@each_case("provider", available_providers())
+@each_case("provider", MESSAGE_PROVIDERS)
 def test_options_of_agentscopes_formatters_get_the_new_name(provider: str, name: str, advice: str) -> None:
     known = load_provider(provider)
     for make in (known.chat_formatter, known.multi_agent_formatter):

@@ -23,13 +23,13 @@ from agentkit import (
     TextBlock,
     ToolResultBlock,
     URLSource,
-    available_providers,
     load_messages,
     load_provider,
 )
 from agentkit.testing import LoopbackError, LoopbackServer
 from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, lower, result, text_msg
+from tests.providers import MESSAGE_PROVIDERS
 from tests.providers.calling import create_model
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +87,7 @@ async def test_a_loss_is_logged_once_with_its_place_and_reason(
     assert SECRET not in caplog.text
 
 
-@each_case("name", available_providers())
+@each_case("name", MESSAGE_PROVIDERS)
 async def test_no_record_quotes_the_conversation(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentkit")
     invalid = load_messages(

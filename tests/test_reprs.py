@@ -36,7 +36,6 @@ from agentkit import (
     ToolUseBlock,
     ToolUseDelta,
     Usage,
-    available_providers,
     load_provider,
 )
 from agentkit.provider_kit import FormatterBase, MediaPart
@@ -46,6 +45,7 @@ from agentkit.testing import ScriptedModel
 from tests.cases import each_case
 from tests.conftest import call, lower, result, text_msg
 from tests.profiles import examples
+from tests.providers import MESSAGE_PROVIDERS
 
 LARGE: Final = "x" * 1_000_000
 LIMIT: Final = 2_000
@@ -172,7 +172,7 @@ def test_a_tool_shows_its_name_and_its_parameters() -> None:
     assert "'properties': {'at': {}}" in text
 
 
-@each_case("name", available_providers())
+@each_case("name", MESSAGE_PROVIDERS)
 def test_a_plan_of_a_large_conversation_is_short(name: str) -> None:
     provider = load_provider(name)
     msgs = [text_msg("Bob", LARGE), Msg("Bob", [IMAGE], "user"), call("c"), result("c", output=LARGE)]
@@ -280,7 +280,7 @@ def test_a_text_is_shortened_in_its_middle() -> None:
 
 
 def test_every_formatter_is_represented_without_its_messages() -> None:
-    for name in available_providers():
+    for name in MESSAGE_PROVIDERS:
         formatter: FormatterBase = load_provider(name).multi_agent_formatter(
             history=MultiAgentHistory(viewer=LARGE)
         )

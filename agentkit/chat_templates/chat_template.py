@@ -66,6 +66,8 @@ class ChatTemplate:
         control_tokens: Tokens that the tokenizer reads as control tokens. If empty, the literals of the template
             are searched for them.
         response_template: Declaration of the form of replies (see `ResponseTemplate`). None if there is none.
+        adds_bos: True if llama.cpp and Ollama add the bos token to each prompt of the model, according to the
+            metadata of its GGUF file. None if this is unknown.
         text_separator: Text between two text blocks of a message.
         validates: True if `render` checks the order of roles by default.
         function: Function that writes the text in place of Jinja.
@@ -86,6 +88,7 @@ class ChatTemplate:
     name: str = "chat template"
     control_tokens: frozenset[str] = frozenset()
     response_template: Mapping[str, Any] | None = None
+    adds_bos: bool | None = None
     text_separator: str = "\n"
     validates: bool = False
     function: TemplateFunction | None = None

@@ -20,6 +20,15 @@ __all__ = ["read_folder", "read_gguf", "read_token"]
 
 _GGUF_TEMPLATE: Final = "tokenizer.chat_template"
 _GGUF_TOKENS: Final = ("bos", "eos", "unknown", "padding", "eot", "eom")
+_GGUF_ADDS_BOS: Final = "tokenizer.ggml.add_bos_token"
+_BOS_PRETOKENIZERS: Final = frozenset(
+    {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"}
+    | {"tekken", "chameleon"}
+)
+"""Names in `tokenizer.ggml.pre` for which llama.cpp adds the bos token if `add_bos_token` is missing.
+
+Source: llama.cpp, src/llama-vocab.cpp (read 2026-11-26).
+"""
 _CONTROL_TYPE: Final = 3  # type of a control token in `tokenizer.ggml.token_type` (llama.cpp: llama_token_type)
 
 
@@ -133,7 +142,18 @@ def read_gguf(path: Path) -> ChatTemplate:
         additional_templates=sources,
         name=path.stem,
         control_tokens=frozenset(text for text, kind in tokens if kind == _CONTROL_TYPE),
+        adds_bos=_adds_bos(fields),
     )
+
+
+def _adds_bos(fields: Mapping[str, Any]) -> bool:
+    """Returns True if the tokenizer of llama.cpp adds the bos token to a text."""
+    if _GGUF_ADDS_BOS in fields:
+        return bool(fields[_GGUF_ADDS_BOS].contents())
+    model, pre = (
+        fields[key].contents() if key in fields else "" for key in ("tokenizer.ggml.model", "tokenizer.ggml.pre")
+    )
+    return model == "llama" or pre in _BOS_PRETOKENIZERS
 
 
 def _read_gguf_tokens(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

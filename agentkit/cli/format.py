@@ -56,18 +56,21 @@ class FormatOptions:
     media_roots: tuple[Path, ...]
     ledger: Literal["table", "json"] | None
     keep_invalid: bool
+    template: str | None = None
 
     def formatters(self) -> dict[str, FormatterBase]:
         """Returns a dict from the name of each requested provider to its formatter.
 
-        With `--all`, the function skips a provider that cannot be loaded, and prints the error to stderr.
+        With `--all`, the function skips a provider that cannot be loaded, and prints the error to stderr. Without
+        `--template`, it also skips the providers that need a chat template.
         """
         if self.provider is not None:
             return {self.provider: self._formatter(self.provider)}
         formatters: dict[str, FormatterBase] = {}
         for name in available_providers():
             try:
-                formatters[name] = self._formatter(name)
+                if self.template is not None or not load_provider(name).layout.is_rendered:
+                    formatters[name] = self._formatter(name)
             except ProviderError as error:
                 print_error(error)
         return formatters
@@ -77,9 +80,16 @@ class FormatOptions:
         formatter_class = provider.multi_agent_formatter if self.multi_agent else provider.chat_formatter
         history = MultiAgentHistory(viewer=self.viewer, frame=self.frame) if self.multi_agent else None
         budget = None if self.max_tokens is None else Budget(self.max_tokens)
+        has_template = self.template is not None and (provider.layout.is_rendered or self.provider is not None)
+        own: dict[str, Any] = {"template": self.template} if has_template else {}
         with as_provider_errors(name):
             return formatter_class(
-                self.model, history=history, budget=budget, on_loss=self.on_loss, media_roots=self.media_roots
+                self.model,
+                history=history,
+                budget=budget,
+                on_loss=self.on_loss,
+                media_roots=self.media_roots,
+                **own,
             )
 
 
@@ -98,6 +108,14 @@ def format_command(
         ),
     ] = None,
     model: ModelOption = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            help="Chat template for a provider that takes the text of a prompt: a built-in name, or the path of a "
+            "folder or file.",
+            show_default=False,
+        ),
+    ] = None,
     max_tokens: MaxTokensOption = None,
     on_loss: OnLossOption = "describe",
     media_root: MediaRootsOption = None,
@@ -126,6 +144,7 @@ def format_command(
         media_roots=tuple(media_root or ()),
         ledger=ledger,
         keep_invalid=keep_invalid,
+        template=template,
     )
     formatters = options.formatters()
 

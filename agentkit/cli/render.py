@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import typer
 
 from agentkit.chat_templates import ChatTemplate
-from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
+from agentkit.chat_templates.template_lookup import find_template
 from agentkit.cli.files import check_blocks, read, write_bytes
 from agentkit.cli.format import read_conversation
 from agentkit.cli.lines import run_conversion
@@ -75,19 +75,7 @@ def load_template(name: str) -> ChatTemplate:
     Raises:
         OptionError: There is no template with this name, or the file has none.
     """
-    path = Path(name)
-    if path.is_dir():
-        return ChatTemplate.from_folder(path)
-    if path.suffix == ".gguf":
-        return ChatTemplate.from_gguf(path)
-    if path.is_file():
-        return ChatTemplate(path.read_text("utf-8"), name=path.name)
-    if name not in BUILTIN_NAMES:
-        reason = f"there is no built-in template and no file {name!r}"
-        raise OptionError(
-            "--template", reason, f"Use {', '.join(BUILTIN_NAMES)}, or the path of a file or folder."
-        )
-    return ChatTemplate.builtin(name)
+    return find_template(name, "--template")
 
 
 def _load_tokenizer(folder: Path) -> Callable[[str], list[int]]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import anyio.lowlevel
 
@@ -143,6 +143,17 @@ class FormatterBase(ABC):
     @abstractmethod
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Converts a conversation that obeys the target's rules to keyword arguments for the SDK's call."""
+
+    def get_parser_options(self, plan: Plan) -> dict[str, Any]:
+        """Returns options that the provider's parser needs, in addition to those of `ParserOptions`.
+
+        A formatter overrides this method if the form of the replies depends on the formatter, such as on its chat
+        template. `ChatModel` passes these options to the parser.
+
+        Args:
+            plan: Plan of the request that the reply answers.
+        """
+        return {}
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """Returns the rules of the target for a model. None means the formatter's model."""

@@ -31,6 +31,7 @@ from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, URLSource
+from agentkit.tools.tool import Tool
 
 __all__ = ["Lowered", "Lowering", "has_media"]
 
@@ -48,6 +49,7 @@ class Lowered:
         frames: The texts of the history frames, as in `Plan`.
         stale: The paths of omitted blocks: thinking blocks after a changed part of the request, and blocks that
             the API refuses without these thinking blocks.
+        tools: The tools that the request declares.
     """
 
     request: Request
@@ -55,12 +57,13 @@ class Lowered:
     legal: LegalConversation
     frames: object = None
     stale: frozenset[BlockPath] = frozenset()
+    tools: tuple[Tool, ...] = ()
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
         """Returns the `Plan` of this request. `history` has the messages that remain after the cut."""
         legal = self.legal
         names = legal.call_ids, legal.tool_names
-        return Plan(self.request, self.ledger, history, tokens, cut, *names, self.frames)
+        return Plan(self.request, self.ledger, history, tokens, cut, *names, self.frames, self.tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,8 @@ class Lowering:
     def _run_pipeline(self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia) -> Lowered:
         context = StageContext(self.spec, self.history, self.on_loss, ledger, media)
         request, legal = run_pipeline(conversation, context, self.convert)
-        return Lowered(request, ledger, legal, self.history.frames(legal.turns))
+        frames = self.history.frames(legal.turns)
+        return Lowered(request, ledger, legal, frames, tools=context.spec.tools)
 
     def needs_loading(self, conversation: TracedConversation) -> bool:
         """Returns True if media must be read, fetched or resized for the request."""

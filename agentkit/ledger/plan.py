@@ -61,6 +61,7 @@ class Plan:
         tool_names: Mapping from the tool names in the request to the original names, without unchanged names.
         frames: The texts of the history frames in the request, for use by `read_history`. None if the history
             policy writes no frames.
+        tools: The tools that the request declares, as `Tool` objects.
     """
 
     request: dict[str, Any]
@@ -71,5 +72,6 @@ class Plan:
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
     frames: object = field(default=None, repr=False, compare=False)
+    tools: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     __repr__ = bounded_repr

@@ -19,6 +19,7 @@ from agentkit.errors import (
     OptionError,
     ProviderError,
 )
+from agentkit.formatting.formatter import FormatterBase
 from agentkit.history.speaker_prefix import strip_speaker_prefix
 from agentkit.json_values import native_to_json
 from agentkit.ledger.plan import Plan
@@ -56,6 +57,7 @@ class ModelCall:
             usage of the reply. None without a budget.
         retry: Retry with a shorter prompt. `replan` uses this retry at most once. None if the plan is never
             shortened.
+        formatter: Formatter of the plan, which may add options for the parser. None means no further options.
 
     """
 
@@ -67,6 +69,7 @@ class ModelCall:
     viewer: str | None = None
     budget: Budget | None = None
     retry: ContextLengthRetry | None = None
+    formatter: FormatterBase | None = None
 
     def create_parser(self) -> StreamParserBase:
         """Returns a parser for the streamed reply."""
@@ -128,6 +131,7 @@ class ModelCall:
             "name": self.viewer or "assistant",
             "tool_names": self.plan.tool_names,
             "redact": create_redactor(self.endpoint.client, self.parameters),
+            **({} if self.formatter is None else self.formatter.get_parser_options(self.plan)),
         }
 
     def build_request(self, *, stream: bool) -> OutgoingRequest:

@@ -70,6 +70,8 @@ class ChatModel:
             - `history`, `budget`, `on_loss`, `media_roots`, `fetch`, `model_rules`: options of the formatter; see
               FormatterBase.
             - `cache_breakpoints`: markers for the prompt cache, if the provider's formatter has this option.
+            - `template`: chat template of a local model, if the provider sends the text of a prompt. A
+              `ChatTemplate`, the name of a built-in template, or the path of a folder with the files of the model.
             - `formatter_options`: further options of the formatter, by name.
             - `max_tokens`: maximum tokens of a reply. The request uses the provider's own name for this limit.
             - `parameters`: parameters for every call, under the provider's own names, such as
@@ -241,7 +243,9 @@ class ChatModel:
             raise OptionError("parameters.stream", "reserved", "Call `generate()` or `stream()` instead.")
         if limit is not None:
             merged = _add_limit(endpoint.max_tokens_parameter(limit), merged)
-        return ModelCall(self.provider, self.model, endpoint, plan, merged, self.viewer, budget, retry)
+        return ModelCall(
+            self.provider, self.model, endpoint, plan, merged, self.viewer, budget, retry, self.formatter
+        )
 
     async def _count(self, plan: Plan) -> TokenCount:
         budget = self.formatter.budget

@@ -27,6 +27,7 @@ __all__ = [
 class ModelOptions(FormatterOptions, total=False):
     """Keyword options of `ChatModel`, except `client`. The docstring of `ChatModel` describes each option."""
 
+    template: object
     formatter_options: Mapping[str, Any] | None
     max_tokens: int | None
     client_options: Mapping[str, Any] | None
@@ -96,6 +97,8 @@ def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
             advice = "Pass the name of the model to ChatModel."
             raise OptionError("formatter_options", "must not contain the key 'model'", advice)
     own = {name: value for name, value in options.items() if name in FormatterOptions.__annotations__}
+    if (template := options.get("template")) is not None:  # only some formatters have this option
+        own["template"] = template
     return {**own, **(further or {})}
 
 

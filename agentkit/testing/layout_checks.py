@@ -39,6 +39,9 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
     if provider.parser is not None and provider.parser.layout is not layout:
         formatter = provider.chat_formatter.__name__
         yield f"{provider.parser.__name__}.layout: not the layout of {formatter}. Use {formatter}.base.layout"
+    if layout.is_rendered:
+        yield from collect_findings("WireLayout", _check_text(provider, layout, model))
+        return
     faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
     yield from faults
     if faults:
@@ -59,6 +62,14 @@ def _plan(provider: Provider, model: str | None, *, system: str = _SYSTEM, quest
         Msg("tools", [ToolResultBlock(_CALL.id, _CALL.name, _RESULT)], "user"),
     ]
     return _lower(provider, model, msgs)
+
+
+def _check_text(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the text of a prompt contains the conversation, the system prompt and the tools."""
+    text: object = _plan(provider, model).request.get(layout.turns)
+    for mark in (_SYSTEM, _QUESTION, _REPLY, _RESULT, "toolLook"):
+        if not isinstance(text, str) or mark not in text:
+            yield f"`turns` is {layout.turns!r}, but the text under this key does not contain {mark!r}"
 
 
 def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:

@@ -59,8 +59,9 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
     request = _request(formatter, tools=make_tools())
     texts = [str(leaf) for _, leaf in iterate_scalars(request)]
     keys = {key for _, key, _ in walk_json(request)}
+    is_text = formatter.layout.is_rendered
     for wanted in ("look", "count"):
-        if wanted not in texts and wanted not in keys:
+        if wanted not in (" ".join(texts) if is_text else texts) and wanted not in keys:
             yield f"the tool {wanted!r} is not sent"
     for wanted in ("toolLook", "toolCount", "parameterPlace", "parameterZoom"):
         if not any(wanted in text for text in texts):

@@ -37,6 +37,9 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
     """Checks that turns of the assistant and of the user have different formats and the correct roles."""
     if not isinstance(formatter.history, ChatHistory):
         return
+    if formatter.layout.is_rendered:
+        yield from _text_of_roles(formatter)
+        return
     texts = {"markAsked": "user", "markAnswer": "assistant", "markThanks": "user"}
     request = formatter.lower([Msg("Ann", text, cast("Any", role)) for text, role in texts.items()]).request
     parts = find_surroundings(request, [*texts])
@@ -49,6 +52,16 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
         wrong = _ASSISTANT_WORDS if texts[mark] == "user" else _USER_WORDS
         if words := wrong & {text.lower() for _, text in shape}:
             yield f"a turn of the {texts[mark]} is sent with the role {min(words)!r}"
+
+
+def _text_of_roles(formatter: FormatterBase) -> Iterator[str]:
+    """Checks that the text of a prompt shows which turns are from the assistant."""
+    prompts = {
+        str(formatter.lower([Msg("Ann", "markAsked", "user"), Msg("Ann", "markAnswer", role)]).request)
+        for role in ("user", "assistant")
+    }
+    if len(prompts) == 1:
+        yield "turns of the assistant and of the user have the same format"
 
 
 def _names(formatter: FormatterBase) -> Iterator[str]:
@@ -77,6 +90,12 @@ def _arguments(formatter: FormatterBase) -> Iterator[str]:
     """Checks that the request has the unchanged arguments of a tool call, as an object or as JSON text."""
     arguments: dict[str, Any] = {"place": "callOne", "more": {"list": ["Köln", 2.5, None, True], "empty": {}}}
     msgs = [*_call(arguments), Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")]
+    if formatter.layout.is_rendered:
+        text = str(formatter.lower(msgs).request[formatter.layout.turns])
+        for word in ("callOne", "Köln", "2.5"):
+            if word not in text:
+                yield f"the text of the prompt does not contain the value {word!r} of the arguments"
+        return
     if not any(value == arguments for value in _values(formatter.lower(msgs).request)):
         yield "the request changes the arguments of a tool call"
 

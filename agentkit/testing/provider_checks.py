@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -38,7 +38,13 @@ class ConformanceError(AssertionError):
         super().__init__(f"the checks of the provider {provider!r} found {len(faults)} faults:\n{listed}")
 
 
-def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), model: str | None = None) -> None:
+def check_provider(
+    provider: Provider | str,
+    *,
+    samples: Sequence[Sample] = (),
+    model: str | None = None,
+    formatter_options: Mapping[str, Any] | None = None,
+) -> None:
     """Checks the formatters of a provider, and its parser, endpoint and `load_native` if they exist.
 
     The checks test these rules:
@@ -64,6 +70,8 @@ def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), 
             complete reply and its stream, which is a list of events or raw bytes. A third item may be a `Reply`
             with the expected message.
         model: Model for which requests are built. None means requests without a model name.
+        formatter_options: Options that the formatters need, such as `{"template": ChatTemplate(…)}`. None means no
+            options.
 
     Raises:
         ConformanceError: If a check fails. The error lists all faults, including exceptions from the provider's
@@ -71,10 +79,27 @@ def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), 
         ProviderError: If no provider has this name.
     """
     check_option("provider", provider, str | Provider)
+    check_option("formatter_options", formatter_options, Mapping | None)
     loaded = load_provider(provider) if isinstance(provider, str) else provider
+    if formatter_options:
+        chat, agents = loaded.chat_formatter, loaded.multi_agent_formatter
+        loaded = replace(
+            loaded,
+            chat_formatter=_bind_options(chat, formatter_options),
+            multi_agent_formatter=_bind_options(agents, formatter_options),
+        )
     faults = [*dict.fromkeys(_find_faults(loaded, samples, model))]
     if faults:
         raise ConformanceError(loaded.name, faults)
+
+
+def _bind_options(formatter_class: type[FormatterBase], bound: Mapping[str, Any]) -> type[FormatterBase]:
+    """Returns a subclass whose constructor passes further options to the constructor of the formatter."""
+
+    def init(self: FormatterBase, model: str | None = None, **options: Any) -> None:
+        cast("Any", formatter_class).__init__(self, model, **{**bound, **options})
+
+    return type(formatter_class.__name__, (formatter_class,), {"__init__": init})
 
 
 def _find_faults(provider: Provider, samples: Sequence[Sample], model: str | None) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from agentkit.provider_kit import (
     ErrorPatterns,
@@ -21,7 +21,7 @@ from agentkit.provider_kit import (
 )
 from agentkit_ollama.convert import place_parameters
 
-__all__ = ["ERROR_PATTERNS", "OllamaEndpoint"]
+__all__ = ["ERROR_PATTERNS", "OllamaEndpoint", "OllamaRawEndpoint"]
 
 ERROR_PATTERNS = ErrorPatterns(
     context_length_code=r"exceed_context_size",
@@ -51,6 +51,8 @@ class OllamaEndpoint(HttpResponseEndpoint):
     `timeout`, there is no time limit.
     """
 
+    path: ClassVar[str] = "/api/chat"
+    """Path of the API."""
     extra = "ollama"
     required_attributes = ("_client", "pull")
 
@@ -98,7 +100,7 @@ class OllamaEndpoint(HttpResponseEndpoint):
         parameters, http_options = split_http_options(options)
         fields = place_parameters(parameters, request)
         body = {**merge_parameters({"model": model, **request}, fields), "stream": stream}
-        return OutgoingRequest("/api/chat", body, stream, http_options)
+        return OutgoingRequest(self.path, body, stream, http_options)
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """Returns the maximum number of output tokens as the parameter `num_predict`."""
@@ -142,6 +144,22 @@ class OllamaEndpoint(HttpResponseEndpoint):
     async def aclose(self) -> None:
         """Closes the SDK's client."""
         await self.client.close()
+
+
+class OllamaRawEndpoint(OllamaEndpoint):
+    """Endpoint for Ollama's `POST /api/generate` with a prompt, through `ollama.AsyncClient`.
+
+    The parameter `think` replaces the field `think` of the request.
+    """
+
+    path = "/api/generate"
+
+    def build_request(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> OutgoingRequest:
+        """Returns the HTTP request. See `OllamaEndpoint.build_request`."""
+        fields = {name: value for name, value in request.items() if name != "think" or name not in options}
+        return super().build_request(model, fields, options, stream=stream)
 
 
 def _refusal(text: str, status: int) -> Exception:

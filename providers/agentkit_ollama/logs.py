@@ -23,7 +23,8 @@ from agentkit.provider_kit import (
     read_log_entries,
     split_error_mark,
 )
-from agentkit_ollama.replies import parse_media, unwrap_sdk_object
+from agentkit_ollama._reply_fields import unwrap_sdk_object
+from agentkit_ollama.replies import parse_media
 
 __all__ = ["load_native"]
 

@@ -9,34 +9,22 @@ from typing import Any, Final, Unpack
 from agentkit.provider_kit import (
     AudioBlock,
     Base64Source,
-    FinishReason,
     ImageBlock,
     MessageError,
     Msg,
     ParserOptions,
     StreamEvent,
     StreamParserBase,
-    Usage,
     as_list,
     as_object,
-    as_text,
-    as_token_count,
-    get_set_fields,
     make_json_safe,
     reported_error,
     sniff_media_type,
 )
+from agentkit_ollama._reply_fields import parse_error, parse_reason, read_figures, unwrap
 from agentkit_ollama.capabilities import LAYOUT
 
-__all__ = ["OllamaStreamParser", "parse_media", "parse_response", "unwrap_sdk_object"]
-
-_REASONS: Final = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
-"""Finish reasons by their names in the API (Ollama source: llm/server.go, `DoneReason`).
-
-The API has other finish reasons only for requests without messages.
-"""
-
-_TIMES: Final = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+__all__ = ["OllamaStreamParser", "parse_media", "parse_response"]
 
 _THINKING: Final = (0,)
 _TEXT: Final = (1,)
@@ -75,7 +63,7 @@ class OllamaStreamParser(StreamParserBase):
         Raises:
             MessageError: The value is not a reply of /api/chat, or the reply is an error.
         """
-        return super().parse_response(_unwrap(reply), **options)
+        return super().parse_response(unwrap(reply), **options)
 
     def feed(self, chunk: object) -> list[StreamEvent]:
         """Parses the next chunk of the stream. Returns the events that are complete after this chunk.
@@ -84,7 +72,7 @@ class OllamaStreamParser(StreamParserBase):
         """
         chunk_type = type(chunk)
         is_plain = chunk_type is bytes or chunk_type is dict
-        return super().feed(chunk if is_plain else _unwrap(chunk))
+        return super().feed(chunk if is_plain else unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
         """Adds the content of a complete reply to `self.reply`.
@@ -93,7 +81,7 @@ class OllamaStreamParser(StreamParserBase):
             MessageError: The reply has no message, or is an error.
         """
         if reply.get("error") is not None:
-            raise reported_error(_error(reply["error"])[:1_000])
+            raise reported_error(parse_error(reply["error"])[:1_000])
         if not isinstance(reply.get("message"), dict):
             raise MessageError("reply", "expected an object with the key `message`", "Pass a reply of /api/chat.")
         self.read_event(reply if "done" in reply else {**reply, "done": True})
@@ -108,10 +96,11 @@ class OllamaStreamParser(StreamParserBase):
         if event.get("logprobs"):
             self._logprobs += as_list(event["logprobs"])
         if event.get("error") is not None:
-            self.reply.fail(_error(event["error"]))
+            self.reply.fail(parse_error(event["error"]))
         elif event.get("done"):
             self.is_complete = True
-            self._end(event)
+            read_figures(self.reply, event)
+            self.reply.end(*parse_reason(event))
 
     def close(self) -> None:
         """Adds the log probabilities of all stream lines to the metadata of the text block."""
@@ -146,42 +135,6 @@ class OllamaStreamParser(StreamParserBase):
         self.reply.add_tool_call(key, call.get("id"), function.get("name"))
         self.reply.replace_arguments(key, function.get("arguments"))
         self.reply.close(key)
-
-    def _end(self, event: dict[str, Any]) -> None:
-        durations = {name: as_token_count(event[name]) for name in _TIMES if event.get(name) is not None}
-        if durations:
-            self.reply.notes["durations"] = durations
-        read, written = event.get("prompt_eval_count"), event.get("eval_count")
-        if read is not None or written is not None:
-            self.reply.set_usage(Usage(as_token_count(read), as_token_count(written)))
-        native = as_text(event.get("done_reason")) or None
-        reason = _REASONS.get(native, FinishReason.OTHER) if native else FinishReason.STOP
-        self.reply.end(reason, native)
-
-
-def _error(error: object) -> str:
-    """Returns the message of an error. Some proxies send the error as an object instead of a text."""
-    return as_text(error) or as_text(as_object(error).get("message")) or str(make_json_safe(error))[:1_000]
-
-
-def _unwrap(value: object) -> object:
-    """Returns an SDK object or a dict as JSON values. Returns text and bytes unchanged."""
-    return (
-        value if isinstance(value, str | bytes | bytearray) else make_json_safe(value, "reply", unwrap_sdk_object)
-    )
-
-
-def unwrap_sdk_object(value: Any) -> Any:
-    """Converts an SDK object to a dict without unset fields. Returns any other value unchanged.
-
-    For an object whose only field is `value`, such as an image, returns the value of this field. The function does
-    not use `model_dump`, because `model_dump` reads a file if the data of an image is the path of the file
-    (ollama-python: `Image.serialize_model`).
-    """
-    fields = get_set_fields(value)
-    if fields is None:
-        return value
-    return fields["value"] if fields.keys() == {"value"} else fields
 
 
 def parse_media(value: object) -> ImageBlock | AudioBlock | None:

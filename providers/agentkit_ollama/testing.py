@@ -6,12 +6,12 @@ The JSON has the fields of `ChatResponse` (Ollama source: api/types.go).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from agentkit.provider_kit import FinishReason
 from agentkit.testing import FakeService, LoopbackError, NormalizedReply, ReceivedCall, Route, encode_json
 
-__all__ = ["FakeOllama", "ROUTES"]
+__all__ = ["FakeOllama", "ROUTES", "end_fields", "head_fields"]
 
 _CREATED: Final = "2026-01-01T00:00:00Z"
 
@@ -28,20 +28,20 @@ class FakeOllama(FakeService):
 
     media_type = "application/x-ndjson"
     id_header = ""
-    prompt_keys = ("messages", "tools")
+    prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         reply.check_blocks("Ollama")
         message: dict[str, Any] = {"role": "assistant", "content": reply.text}
         optional = {"thinking": reply.thinking, "tool_calls": _calls(reply)}
         message |= {key: value for key, value in optional.items() if value}
-        return {**_head(call), "message": message, **_end(reply)}
+        return {**head_fields(call), "message": message, **end_fields(reply)}
 
     def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         reply.check_blocks("Ollama")
         for message in _messages(reply):
-            yield {**_head(call), "message": {"role": "assistant", **message}, "done": False}
-        yield {**_head(call), "message": {"role": "assistant", "content": ""}, **_end(reply)}
+            yield {**head_fields(call), "message": {"role": "assistant", **message}, "done": False}
+        yield {**head_fields(call), "message": {"role": "assistant", "content": ""}, **end_fields(reply)}
 
     def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
         return encode_json(event) + b"\n"
@@ -70,11 +70,12 @@ def _calls(reply: NormalizedReply) -> list[dict[str, Any]]:
     ]
 
 
-def _head(call: ReceivedCall) -> dict[str, Any]:
+def head_fields(call: ReceivedCall) -> dict[str, Any]:
+    """Returns the first fields of a reply and of each line of a stream."""
     return {"model": call.model, "created_at": _CREATED}
 
 
-def _end(reply: NormalizedReply) -> dict[str, Any]:
+def end_fields(reply: NormalizedReply) -> dict[str, Any]:
     """Returns the last fields of a reply: finish reason, durations in nanoseconds, and token counts."""
     counts = {"prompt_eval_count": reply.usage.input_tokens, "eval_count": reply.usage.output_tokens}
     times = {"total_duration": 3_000_000, "load_duration": 1_000_000, "prompt_eval_duration": 1_000_000}

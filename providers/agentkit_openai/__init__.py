@@ -1,9 +1,10 @@
-"""Provider package for OpenAI Chat Completions, OpenAI Responses, and OpenAI-compatible vendors.
+"""Provider package for OpenAI Chat Completions, OpenAI Responses, Completions, and OpenAI-compatible vendors.
 
 The package converts conversations into requests for both APIs of OpenAI, and reads replies and logs. It sends
 requests through the openai SDK, which the extra `openai` installs. The modules `capabilities`, `convert`,
 `replies` and `logs` are for Chat Completions. The package `responses` has modules with the same names for OpenAI
-Responses.
+Responses. The package `completions` has them for `/v1/completions` of servers for local models, which continue the
+text of a prompt.
 
 An `OpenAICompatible` object describes a vendor by the differences between its API and OpenAI's API. The module
 `vendors` describes the vendors that have no separate package.
@@ -34,12 +35,19 @@ if TYPE_CHECKING:
     from agentkit_openai.compatible import VENDOR_CHAT as VENDOR_CHAT
     from agentkit_openai.compatible import VENDOR_KEYS as VENDOR_KEYS
     from agentkit_openai.compatible import OpenAICompatible as OpenAICompatible
+    from agentkit_openai.completions.convert import OpenAICompletionsFormatter as OpenAICompletionsFormatter
+    from agentkit_openai.completions.convert import (
+        OpenAICompletionsMultiAgentFormatter as OpenAICompletionsMultiAgentFormatter,
+    )
+    from agentkit_openai.completions.replies import OpenAICompletionsParser as OpenAICompletionsParser
     from agentkit_openai.convert import OpenAIChatFormatter as OpenAIChatFormatter
     from agentkit_openai.convert import OpenAIMultiAgentFormatter as OpenAIMultiAgentFormatter
     from agentkit_openai.counting import OpenAITokenCounter as OpenAITokenCounter
     from agentkit_openai.endpoint import OpenAIChatEndpoint as OpenAIChatEndpoint
+    from agentkit_openai.endpoint import OpenAICompletionsEndpoint as OpenAICompletionsEndpoint
     from agentkit_openai.endpoint import OpenAIResponsesEndpoint as OpenAIResponsesEndpoint
     from agentkit_openai.logs import load_chat as load_chat
+    from agentkit_openai.provider import COMPLETIONS_PROVIDER as COMPLETIONS_PROVIDER
     from agentkit_openai.provider import PROVIDER as PROVIDER
     from agentkit_openai.provider import RESPONSES_PROVIDER as RESPONSES_PROVIDER
     from agentkit_openai.provider import parse_response as parse_response
@@ -62,11 +70,15 @@ else:
             "agentkit_openai._tool_options": "write_tool_choice",
             "agentkit_openai.capabilities": "CHAT STRICT",
             "agentkit_openai.compatible": "OPENAI OpenAICompatible TEMPLATE_CHAT VENDOR_CHAT VENDOR_KEYS",
+            "agentkit_openai.completions.convert": (
+                "OpenAICompletionsFormatter OpenAICompletionsMultiAgentFormatter"
+            ),
+            "agentkit_openai.completions.replies": "OpenAICompletionsParser",
             "agentkit_openai.convert": "OpenAIChatFormatter OpenAIMultiAgentFormatter",
             "agentkit_openai.counting": "OpenAITokenCounter",
-            "agentkit_openai.endpoint": "OpenAIChatEndpoint OpenAIResponsesEndpoint",
+            "agentkit_openai.endpoint": "OpenAIChatEndpoint OpenAICompletionsEndpoint OpenAIResponsesEndpoint",
             "agentkit_openai.logs": "load_chat",
-            "agentkit_openai.provider": "PROVIDER RESPONSES_PROVIDER parse_response",
+            "agentkit_openai.provider": "COMPLETIONS_PROVIDER PROVIDER RESPONSES_PROVIDER parse_response",
             "agentkit_openai.replies": "OpenAIChatStreamParser",
             "agentkit_openai.responses.convert": "OpenAIResponsesFormatter OpenAIResponsesMultiAgentFormatter",
             "agentkit_openai.responses.logs": "load_responses",

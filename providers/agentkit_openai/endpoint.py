@@ -14,13 +14,14 @@ from agentkit.provider_kit import (
     OptionError,
     OutgoingRequest,
     SDKEndpoint,
+    as_object,
     merge_parameters,
     split_http_options,
 )
 from agentkit_openai._error_patterns import TOOLS_ADVICE, TOOLS_REFUSED
-from agentkit_openai.compatible import OPENAI, OpenAICompatible
+from agentkit_openai.compatible import OPENAI, VENDOR_CHAT, OpenAICompatible
 
-__all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
+__all__ = ["OpenAIChatEndpoint", "OpenAICompletionsEndpoint", "OpenAIResponsesEndpoint"]
 
 
 class OpenAIChatEndpoint(SDKEndpoint):
@@ -105,6 +106,43 @@ class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
 
     def _stream_options(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {}
+
+
+class OpenAICompletionsEndpoint(OpenAIChatEndpoint):
+    """Endpoint that sends prompts to `/completions` of a local server through async clients of the openai SDK.
+
+    The address is required: pass `client_options={"base_url": "http://localhost:8000/v1"}`. Parameters replace the
+    fields of the request with the same name, such as `stop`.
+    """
+
+    vendor = OpenAICompatible(
+        name="openai-completions",
+        title="OpenAICompletions",
+        capabilities=VENDOR_CHAT,
+        needs_address=True,
+        keyless="EMPTY",  # without this value, the SDK would send the user's OpenAI key to this server
+    )
+    provider = vendor.name
+    path = "/completions"
+
+    def build_request(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> OutgoingRequest:
+        """Builds the request for a model call from the prompt and its options.
+
+        Without a limit for the tokens, the request has `"max_tokens": null`. The default of vLLM is 16 tokens, and
+        null means no limit (vllm/entrypoints/openai/completion/protocol.py, read on 2026-11-26).
+
+        Raises:
+            OptionError: A parameter is named `prompt`.
+        """
+        fields = {name: value for name, value in request.items() if name == "prompt" or name not in options}
+        fields.pop("extra_body", None)
+        own = as_object(request.get("extra_body"))
+        extra: dict[str, Any] = {name: value for name, value in own.items() if name not in options}
+        extra.update(as_object(options.get("extra_body")))
+        parameters: dict[str, Any] = {"max_tokens": None, **options, "extra_body": extra}
+        return super().build_request(model, fields, parameters, stream=stream)
 
 
 def _complete_client_options(vendor: OpenAICompatible, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`PROVIDER` and `RESPONSES_PROVIDER`, the entry points for OpenAI's two APIs."""
+"""`PROVIDER`, `RESPONSES_PROVIDER` and `COMPLETIONS_PROVIDER`, the entry points for OpenAI's three APIs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import Unpack
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_openai._error_patterns import CHAT_ERRORS
 from agentkit_openai.compatible import OPENAI
+from agentkit_openai.completions.convert import (
+    OpenAICompletionsFormatter,
+    OpenAICompletionsMultiAgentFormatter,
+)
+from agentkit_openai.completions.replies import OpenAICompletionsParser
 from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter
-from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
+from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAICompletionsEndpoint, OpenAIResponsesEndpoint
 from agentkit_openai.logs import load_chat
 from agentkit_openai.replies import OpenAIChatStreamParser
 from agentkit_openai.responses.convert import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
 from agentkit_openai.responses.logs import load_responses
 from agentkit_openai.responses.replies import OpenAIResponsesStreamParser
 
-__all__ = ["PROVIDER", "RESPONSES_PROVIDER", "parse_response"]
+__all__ = ["COMPLETIONS_PROVIDER", "PROVIDER", "RESPONSES_PROVIDER", "parse_response"]
 
 PROVIDER = Provider(
     OPENAI.name,
@@ -36,6 +41,15 @@ RESPONSES_PROVIDER = Provider(
     endpoint=OpenAIResponsesEndpoint,
     load_native=load_responses,
     testing="agentkit_openai.responses.testing",
+    error_patterns=CHAT_ERRORS,
+)
+COMPLETIONS_PROVIDER = Provider(
+    OpenAICompletionsEndpoint.provider,
+    OpenAICompletionsFormatter,
+    OpenAICompletionsMultiAgentFormatter,
+    parser=OpenAICompletionsParser,
+    endpoint=OpenAICompletionsEndpoint,
+    testing="agentkit_openai.completions.testing",
     error_patterns=CHAT_ERRORS,
 )
 

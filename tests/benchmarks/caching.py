@@ -32,7 +32,6 @@ from agentkit import (
     OldestFirst,
     OldestFirstInSteps,
     Tool,
-    available_providers,
     load_provider,
 )
 from agentkit.provider_kit import FormatterBase, Provider
@@ -41,6 +40,7 @@ from tests.benchmarks.histories import as_msgs, build_group_chat, build_react_lo
 from tests.benchmarks.peers import Cutter, load_cutters, run_async
 from tests.benchmarks.plots import draw_bars
 from tests.benchmarks.report import Aim, Report, Table
+from tests.providers import MESSAGE_PROVIDERS
 
 __all__ = ["Reuse", "split_into_blocks", "replay_group_chat", "replay_react_loop", "replay"]
 
@@ -191,7 +191,7 @@ def run(quick: bool = False) -> Report:
     """Measures loops within a budget and group chats without a budget, for every provider."""
     steps, group_size = (60, 60) if quick else (500, 502)
     problems: list[str] = []
-    names = ["openai", "anthropic"] if quick else available_providers()
+    names = ["openai", "anthropic"] if quick else MESSAGE_PROVIDERS
     formatters = {
         f"{name}{suffix}": create
         for name in names

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from agentkit import available_providers, load_provider
+from agentkit import load_provider
 from agentkit.provider_kit import FormatterBase
 from tests.benchmarks import floor, peers
 from tests.benchmarks.histories import MIXES, PlainMsg, as_msgs, copy_plain
 from tests.benchmarks.measure import Case, Samples, fit_exponent, format_seconds, get_step_exponents, interleave
 from tests.benchmarks.plots import draw_bars
 from tests.benchmarks.report import Aim, Report, Table
+from tests.providers import MESSAGE_PROVIDERS
 
 __all__ = ["run"]
 
@@ -33,7 +34,7 @@ _GOALS = {
 def create_formatters() -> dict[tuple[str, str], FormatterBase]:
     """Returns the formatters of all installed providers, by provider and history policy."""
     formatters: dict[tuple[str, str], FormatterBase] = {}
-    for name in available_providers():
+    for name in MESSAGE_PROVIDERS:
         provider = load_provider(name)
         formatters[name, "chat"] = provider.chat_formatter()
         formatters[name, "multi"] = provider.multi_agent_formatter()

@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentkit import Budget, ImageBlock, Msg, TextBlock, URLSource, available_providers, load_provider
+from agentkit import Budget, ImageBlock, Msg, TextBlock, URLSource, load_provider
 from agentkit.provider_kit import FormatterBase
 from tests.benchmarks.histories import as_msgs, build_mixed_chat
 from tests.benchmarks.measure import Case, interleave
 from tests.benchmarks.peers import run_async
 from tests.benchmarks.report import Aim, Report, Table
+from tests.providers import MESSAGE_PROVIDERS
 
 __all__ = ["run"]
 
@@ -22,7 +23,7 @@ _COUNT = 5
 
 def run(quick: bool = False) -> Report:
     """Measures images as base64 and as local files with each provider."""
-    names = ["openai", "anthropic"] if quick else available_providers()
+    names = ["openai", "anthropic"] if quick else MESSAGE_PROVIDERS
     size, n, rounds = (1_000, 20, 1) if quick else (1_000_000, 100, 15)
     with TemporaryDirectory() as folder:
         rows: list[list[object]] = []

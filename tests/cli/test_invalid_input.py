@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-from agentkit import InvalidBlock, LossError, Msg, available_providers, load_messages, load_provider
+from agentkit import InvalidBlock, LossError, Msg, load_messages, load_provider
 from tests.cases import each_case
 from tests.cli.test_cli import call
+from tests.providers import MESSAGE_PROVIDERS
 
 TEXT: Final[dict[str, Any]] = {"type": "text", "text": "hi"}
 INVALID: Final[dict[str, Any]] = {"type": "text", "text": 3}
@@ -152,7 +153,7 @@ def test_the_installed_command_prints_its_help() -> None:
     assert done.stderr.startswith("Usage: agentkit ")
 
 
-@each_case("provider", available_providers())
+@each_case("provider", MESSAGE_PROVIDERS)
 def test_the_ledger_and_the_error_contain_the_reason_of_an_invalid_block(provider: str) -> None:
     msgs = load_messages(STORED)
     invalid = [item for msg in msgs for item in _list_invalid_blocks(msg)]

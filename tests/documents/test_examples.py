@@ -17,13 +17,13 @@ from agentkit import (
     OpaqueState,
     ThinkingBlock,
     ToolUseBlock,
-    available_providers,
     load_messages,
     load_native,
     load_provider,
 )
 from agentkit.testing import LoopbackServer, Reply
 from tests.cases import each_case
+from tests.providers import MESSAGE_PROVIDERS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
@@ -38,7 +38,7 @@ def test_a_script_runs(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", available_providers())
+@pytest.mark.parametrize("name", MESSAGE_PROVIDERS)
 @each_case("file", CONVERSATIONS)
 def test_a_conversation_formats(file: Path, name: str) -> None:
     msgs = load_messages(file.read_bytes())
@@ -47,7 +47,7 @@ def test_a_conversation_formats(file: Path, name: str) -> None:
 
 
 @each_case("file", LOGS)
-@each_case("name", available_providers())
+@each_case("name", MESSAGE_PROVIDERS)
 def test_a_log_is_formatted_for_every_api(file: Path, name: str) -> None:
     plan = load_provider(name).chat_formatter().lower(load_native(file.stem, json.loads(file.read_bytes())))
     assert "12 degrees" in json.dumps(plan.request, allow_nan=False)
@@ -69,7 +69,7 @@ def create_model(server: LoopbackServer, provider: str, **options: Any) -> ChatM
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("provider", available_providers())
+@pytest.mark.parametrize("provider", MESSAGE_PROVIDERS)
 async def test_the_react_agent_solves_its_task_with_every_api(provider: str) -> None:
     react = load_example("react_agent")
     with LoopbackServer(agent=True) as server:
@@ -93,7 +93,7 @@ PARALLEL: Final = {
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("provider", "name"),
-    [("openai", "parallel"), *((provider, "multi_tool_use.parallel") for provider in available_providers())],
+    [("openai", "parallel"), *((provider, "multi_tool_use.parallel") for provider in MESSAGE_PROVIDERS)],
 )
 async def test_the_react_agent_continues_when_a_model_wraps_its_calls(provider: str, name: str) -> None:
     react = load_example("react_agent")

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from agentkit import available_providers
 from agentkit.cli import main
 from tests.documents.pages import README, run_page
+from tests.providers import MESSAGE_PROVIDERS
 
 TEXT = README.read_text("utf-8")
 
@@ -30,4 +30,4 @@ def test_the_first_command_formats_for_every_provider(
     with pytest.raises(SystemExit) as exit_info:
         main()
     assert not exit_info.value.code
-    assert set(json.loads(capsys.readouterr().out)) == set(available_providers())
+    assert set(json.loads(capsys.readouterr().out)) == set(MESSAGE_PROVIDERS)

@@ -15,9 +15,9 @@ from agentkit import (
     TokenCounterBase,
     ToolResultBlock,
     ToolUseBlock,
-    available_providers,
     load_provider,
 )
+from tests.providers import MESSAGE_PROVIDERS
 
 ESTIMATE = CharacterTokenCounter()
 
@@ -57,7 +57,7 @@ def create_plan(name: str, multi: bool, limit: int, counter: TokenCounterBase, m
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])
-@pytest.mark.parametrize("name", available_providers())
+@pytest.mark.parametrize("name", MESSAGE_PROVIDERS)
 def test_weights_only_start_the_search_for_the_cut(name: str, multi: bool) -> None:
     random = Random(7)
     for _ in range(6):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentkit import OldestFirst, OldestFirstInSteps, available_providers, load_provider
+from agentkit import OldestFirst, OldestFirstInSteps, load_provider
 from agentkit.provider_kit import FormatterBase
 from agentkit_anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
@@ -15,6 +15,7 @@ from tests.benchmarks.concurrent_formatting import measure_memory
 from tests.benchmarks.cutting import count_weighings
 from tests.benchmarks.histories import as_msgs, build_mixed_chat
 from tests.benchmarks.memory import measure_overhead
+from tests.providers import MESSAGE_PROVIDERS
 
 KINDS = (OpenAIChatFormatter, AnthropicChatFormatter, OpenAIMultiAgentFormatter, AnthropicMultiAgentFormatter)
 
@@ -34,7 +35,7 @@ def test_most_of_a_cut_prompt_is_the_prefix_of_the_previous_prompt(
     assert stepped.explicit <= 0.21 * oldest.explicit
 
 
-@pytest.mark.parametrize("name", available_providers())
+@pytest.mark.parametrize("name", MESSAGE_PROVIDERS)
 def test_prompts_of_a_group_chat_without_a_cut_only_grow(name: str) -> None:
     provider = load_provider(name)
     reuse = replay_group_chat(provider, 200)

@@ -30,7 +30,6 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
-    available_providers,
     load_messages,
     load_provider,
 )
@@ -46,6 +45,7 @@ from agentkit.provider_kit import (
 )
 from tests.cases import each_case
 from tests.conftest import EchoFormatter, call, get_turns, result, target, text_msg, turn_lines
+from tests.providers import MESSAGE_PROVIDERS
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +55,7 @@ SYSTEM, BOB, FRIDAY = (
     text_msg("Bob", "hi"),
     text_msg("Friday", "yes?", "assistant"),
 )
-EVERY_PROVIDER = each_case("name", available_providers())
+EVERY_PROVIDER = each_case("name", MESSAGE_PROVIDERS)
 
 # -- the options -----------------------------------------------------------------------------------------
 

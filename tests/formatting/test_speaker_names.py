@@ -22,11 +22,11 @@ from agentkit import (
     Plan,
     TextBlock,
     ThinkingBlock,
-    available_providers,
     load_provider,
 )
 from tests.cases import each_case
 from tests.conftest import call, lower, result, target, text_msg, texts_msg
+from tests.providers import MESSAGE_PROVIDERS
 
 BOB, ALICE = text_msg("Bob", "hi"), text_msg("Alice", "hello")
 FRIDAY, JARVIS = text_msg("Friday", "yes?", "assistant"), text_msg("Jarvis", "no", "assistant")
@@ -180,7 +180,7 @@ async def test_names_of_messages_that_a_budget_drops_are_not_a_loss(anyio_backen
         await target(turns__speaker_names=False)(on_loss="raise", budget=Budget(100_000)).plan(msgs)
 
 
-@each_case("provider", available_providers())
+@each_case("provider", MESSAGE_PROVIDERS)
 async def test_a_chat_of_two_users_raises_where_no_field_has_their_names(
     provider: str, anyio_backend: str
 ) -> None:

@@ -22,12 +22,12 @@ from agentkit import (
     Tool,
     ToolResultBlock,
     ToolUseBlock,
-    available_providers,
     dump_messages,
     load_messages,
     load_provider,
 )
 from tests.cases import each_case
+from tests.providers import MESSAGE_PROVIDERS
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 IMAGE = {"type": "image", "data": PNG, "mimeType": "image/png"}
@@ -128,7 +128,7 @@ async def test_a_single_text_is_the_output() -> None:
     assert (await run_tool({"content": [], "isError": True})) == ToolResultBlock("c", "give", "", is_error=True)
 
 
-@each_case("provider", available_providers())
+@each_case("provider", MESSAGE_PROVIDERS)
 def test_base64_never_reaches_a_request_as_text(provider: str) -> None:
     content = [item for item, _ in ITEMS]
     result = ToolResultBlock("c", "give", {"content": content, "isError": False})
@@ -284,7 +284,7 @@ async def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
         {"type": "resource_link", "uri": "", "name": "", "size": "many", "mimeType": 3},
     ],
 )
-@each_case("provider", available_providers())
+@each_case("provider", MESSAGE_PROVIDERS)
 async def test_broken_media_still_gives_a_request(provider: str, item: dict[str, Any]) -> None:
     result = await run_tool({"content": [item], "isError": False})
     msgs = [Msg("Bob", "go", "user"), Msg("Friday", [ToolUseBlock("c", "give", {})], "assistant")]

@@ -18,6 +18,7 @@ from agentkit.cli import run
 from agentkit.provider_kit import FormatterBase, Provider
 from tests.cases import each_case
 from tests.conftest import EchoFormatter
+from tests.providers import MESSAGE_PROVIDERS
 
 
 def test_the_available_providers_are_sorted_names() -> None:
@@ -46,7 +47,7 @@ def test_a_provider_has_a_name_and_two_formatters() -> None:
         provider.name = "other"  # type: ignore[misc]
 
 
-@each_case("name", available_providers())
+@each_case("name", MESSAGE_PROVIDERS)
 def test_a_loaded_formatter_needs_no_argument_and_no_sdk(name: str) -> None:
     provider = load_provider(name)
     for formatter in (provider.chat_formatter(), provider.multi_agent_formatter()):
@@ -204,7 +205,7 @@ def test_format_all_reports_a_broken_provider_and_continues(
     output.write_text('[{"name": "Bob", "role": "user", "content": "hi"}]')
     code = run(["format", "--all", *options, *lines, str(output)])
     out, err = capsys.readouterr()
-    assert set(json.loads(out)) == set(available_providers()) - {"broken", "late"}
+    assert set(json.loads(out)) == set(MESSAGE_PROVIDERS)
     assert code == 0
     assert "provider 'broken': the package cannot be imported (ValueError: no such region)" in err
     assert "provider 'late': the formatter failed (KeyError" in err

@@ -39,7 +39,6 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
-    available_providers,
 )
 from agentkit.provider_kit import FormatterBase, LegalConversation, Request, RequestSpec
 from tests.cases import each_case
@@ -47,6 +46,7 @@ from tests.conftest import ECHO, EchoFormatter
 from tests.conversations import DATA, POLICIES, TARGETS, Markers, OnLoss, Target, add_markers, histories
 from tests.profiles import examples
 from tests.properties.test_invariants import as_json, describe_case, find_problems, get_strings, run_async
+from tests.providers import MESSAGE_PROVIDERS
 
 SENT = (Disposition.CARRIED, Disposition.MOVED, Disposition.MERGED)
 
@@ -257,7 +257,7 @@ _HISTORIES: dict[str, list[Msg]] = {
 
 
 @pytest.mark.anyio
-@each_case("provider", available_providers())
+@each_case("provider", MESSAGE_PROVIDERS)
 @each_case("history", {"chat": ChatHistory(), "viewer": MultiAgentHistory(viewer="Friday"), "visible": _VIEWS[0]})
 async def test_an_image_in_any_place_is_sent(history: HistoryPolicy, provider: str) -> None:
     target = Target(provider, "qwen3-vl-plus" if provider == "dashscope" else None)

@@ -31,14 +31,13 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
     VideoBlock,
-    available_providers,
     load_provider,
 )
 from agentkit.provider_kit import Capabilities, FormatterBase, MediaRule
 from tests.cases import each_case
-from tests.providers import MP4, PDF, PNG, WAV
+from tests.providers import MESSAGE_PROVIDERS, MP4, PDF, PNG, WAV
 
-PROVIDERS: Final = available_providers()
+PROVIDERS: Final = MESSAGE_PROVIDERS
 KINDS: Final = frozenset({"image", "audio", "video", "document"})
 ANY: Final = MediaRule(schemes=frozenset({"https", "http"}))
 

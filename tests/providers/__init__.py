@@ -13,6 +13,7 @@ from agentkit import (
     Tool,
     ToolResultBlock,
     ToolUseBlock,
+    available_providers,
     load_provider,
 )
 from agentkit.provider_kit import FormatterBase
@@ -30,6 +31,10 @@ PROVIDERS: Final = (
     "openai-responses",
     "vllm",
 )
+MESSAGE_PROVIDERS: Final = tuple(
+    name for name in available_providers() if not load_provider(name).layout.is_rendered
+)
+"""All installed providers whose requests have messages. The others take the text of a prompt."""
 PREAMBLE: Final = (
     "# Conversation History\nThe content between <history></history> tags contains your conversation history\n"
 )

@@ -50,7 +50,7 @@ SDKS: Final = {
     "vllm": {"openai"},
 }
 """Packages of the SDKs, whose errors are the causes of the errors of agentkit."""
-_NO_RETRIES: Final = frozenset({"gemini", "ollama"})  # their clients retry only on request
+_NO_RETRIES: Final = frozenset({"gemini", "ollama", "ollama-raw"})  # their clients retry only on request
 _KEY: Final = "sk-loopback"
 
 

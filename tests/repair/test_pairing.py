@@ -23,7 +23,6 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
-    available_providers,
     load_provider,
 )
 from agentkit.ledger.provenance import TracedConversation
@@ -43,6 +42,7 @@ from tests.conftest import (
     texts_msg,
     turn_lines,
 )
+from tests.providers import MESSAGE_PROVIDERS
 
 BOB = text_msg("Bob", "hi")
 EVE = text_msg("Eve", "wait")
@@ -435,7 +435,7 @@ async def test_the_history_of_a_plan_has_the_text_of_a_result_without_a_call(any
     assert again.ledger.losses == []
 
 
-@each_case("provider", available_providers())
+@each_case("provider", MESSAGE_PROVIDERS)
 @each_case("kind", ["chat_formatter", "multi_agent_formatter"])
 def test_a_conversation_of_only_one_result_gives_a_request_with_a_turn(provider: str, kind: str) -> None:
     formatter = getattr(load_provider(provider), kind)()

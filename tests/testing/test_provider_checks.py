@@ -42,7 +42,9 @@ PATHS: Final = {
     "deepseek": "/deepseek/chat/completions",
     "gemini": "/v1beta/models/m:generateContent",
     "ollama": "/api/chat",
+    "ollama-raw": "/api/generate",
     "openai": "/v1/chat/completions",
+    "openai-completions": "/v1/completions",
     "openai-responses": "/v1/responses",
     "vllm": "/vllm/v1/chat/completions",
 }

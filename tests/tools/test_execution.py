@@ -30,11 +30,11 @@ from agentkit import (
     Tool,
     ToolResultBlock,
     ToolUseBlock,
-    available_providers,
     load_provider,
     run_tool_call,
 )
 from tests.cases import each_case
+from tests.providers import MESSAGE_PROVIDERS
 
 pytestmark = pytest.mark.anyio
 
@@ -507,7 +507,7 @@ async def test_an_exception_is_logged_with_its_traceback(caplog: pytest.LogCaptu
     assert traceback.rstrip().endswith("OddError: the sea is closed")
 
 
-@each_case("provider", available_providers())
+@each_case("provider", MESSAGE_PROVIDERS)
 async def test_a_traceback_never_reaches_a_provider(provider: str) -> None:
     def fail() -> str:
         raise OddError("the sea is closed")

@@ -11,7 +11,6 @@ import pytest
 from agentkit import (
     Plan,
     TextBlock,
-    available_providers,
     dump_messages,
     load_messages,
     load_native,
@@ -20,8 +19,9 @@ from agentkit import (
 from agentkit.provider_kit import get_state_fields
 from agentkit_openai import OpenAIChatFormatter
 from tests.cases import each_case
+from tests.providers import MESSAGE_PROVIDERS
 
-PROVIDERS: Final = available_providers()
+PROVIDERS: Final = MESSAGE_PROVIDERS
 CHAT_PROVIDERS: Final = [
     name for name in PROVIDERS if issubclass(load_provider(name).chat_formatter, OpenAIChatFormatter)
 ]

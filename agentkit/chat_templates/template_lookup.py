@@ -1,0 +1,49 @@
+"""`find_template`: the chat template that a name or a path refers to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
+from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.errors import OptionError
+from agentkit.reprs import shorten_repr
+
+__all__ = ["find_template"]
+
+
+def find_template(source: ChatTemplate | str | Path | None, place: str = "template") -> ChatTemplate:
+    """Returns a chat template.
+
+    Args:
+        source: A template, the name of a built-in template, or the path of a folder with the files of a tokenizer,
+            of a GGUF file, or of a file with the text of a template.
+        place: Name of the option in errors.
+
+    Raises:
+        OptionError: `source` is None or has a wrong type, or there is no template with this name or path.
+        MissingExtraError: The package gguf is not installed, but the template is in a GGUF file.
+
+    Example:
+        >>> find_template("zephyr").name
+        'zephyr'
+    """
+    if isinstance(source, ChatTemplate):
+        return source
+    if not isinstance(source, str | Path):
+        given = "none was passed" if source is None else f"got {shorten_repr(source, 60)}"
+        advice = (
+            "Pass ChatTemplate.from_folder(…) with the files of the model, or the name of a built-in template."
+        )
+        raise OptionError(place, f"expected a chat template, {given}", advice)
+    path = Path(source)
+    if path.is_dir():
+        return ChatTemplate.from_folder(path)
+    if path.suffix == ".gguf":
+        return ChatTemplate.from_gguf(path)
+    if path.is_file():
+        return ChatTemplate(path.read_text("utf-8"), name=path.name)
+    if str(source) not in BUILTIN_NAMES:
+        reason = f"there is no built-in template and no file {shorten_repr(str(source), 200)}"
+        raise OptionError(place, reason, f"Use {', '.join(BUILTIN_NAMES)}, or the path of a file or folder.")
+    return ChatTemplate.builtin(str(source))

@@ -1,0 +1,5 @@
+"""Ollama's `/api/generate` API in raw mode, which continues the text of a prompt.
+
+agentkit writes the prompt with the chat template of the model, and reads the text of the reply with its response
+template. Read `convert` first.
+"""

@@ -1,0 +1,51 @@
+"""Formatters that write prompts for Ollama's `/api/generate` with the chat template of a model.
+
+Facts about the server, from its source (server/routes.go, model/vocabulary.go, runner; read on 2026-11-26):
+
+- With `raw`, the server uses the prompt unchanged. But if the vocabulary of the model says so, it adds the bos
+  token even to a prompt that begins with it.
+- Control tokens stay in the text of a reply, except the token that ended the reply.
+- For a model with thinking, the server removes thinking from the text of a reply, unless `think` is false.
+"""
+
+from __future__ import annotations
+
+from agentkit.provider_kit import (
+    ChatTemplateFormatter,
+    LegalConversation,
+    MultiAgentHistory,
+    Request,
+    RequestSpec,
+)
+
+__all__ = ["OllamaRawFormatter", "OllamaRawMultiAgentFormatter"]
+
+
+class OllamaRawFormatter(ChatTemplateFormatter):
+    """Formatter for `/api/generate` in raw mode, for `await ollama.AsyncClient().generate(model=…, **request)`.
+
+    The option `template` is required. The request has `prompt`, `raw` and `think`, and the option `stop` if the
+    template ends turns with a text that is no control token.
+
+    The server adds the bos token to the prompt for most models. The prompt therefore omits the bos token that the
+    template writes at its start, unless the metadata of the GGUF file of the template say that the server does not
+    add it. `server_adds_bos` overrides this.
+    """
+
+    base = ChatTemplateFormatter.base.override({"name": "/api/generate of Ollama", "issuer": "ollama"})
+
+    def expects_bos(self) -> bool:
+        """Returns False only if the template comes from a GGUF file whose tokenizer adds no bos token."""
+        return self.template.adds_bos is not False
+
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
+        """Returns the request with `prompt`, `raw` and `think`, and if needed `options`."""
+        request = {**super().convert(legal, task), "raw": True, "think": False}
+        stop = self.list_stop_texts()
+        return {**request, "options": {"stop": stop}} if stop else request
+
+
+class OllamaRawMultiAgentFormatter(OllamaRawFormatter):
+    """Formatter for `/api/generate` in raw mode. Writes the texts of several speakers into one user turn."""
+
+    default_history = MultiAgentHistory

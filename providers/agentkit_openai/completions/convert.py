@@ -1,0 +1,58 @@
+"""Formatters that write prompts for `/v1/completions` with the chat template of a model.
+
+Facts about the servers, read on 2026-11-26:
+
+- vLLM (vllm/entrypoints/openai/completion/protocol.py) adds the bos token to a prompt, unless
+  `add_special_tokens` is false. It removes control tokens from the text of a reply, unless `skip_special_tokens`
+  is false, but never shows the token that ended the reply.
+- llama.cpp (tools/server) ignores `add_special_tokens`. If the vocabulary says so, it adds the bos token even to a
+  prompt that begins with it. It removes control tokens from the text of a reply, except `preserved_tokens`.
+- text-generation-inference (router/src/server.rs) adds the bos token if the tokenizer does, and always removes
+  control tokens from the text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentkit.provider_kit import (
+    ChatTemplateFormatter,
+    LegalConversation,
+    MultiAgentHistory,
+    Request,
+    RequestSpec,
+)
+
+__all__ = ["OpenAICompletionsFormatter", "OpenAICompletionsMultiAgentFormatter"]
+
+
+class OpenAICompletionsFormatter(ChatTemplateFormatter):
+    """Formatter for `/v1/completions`, for `client.completions.create(model=…, **request)`.
+
+    The option `template` is required. The request has `prompt`, the fields of vLLM and llama.cpp in `extra_body`,
+    and `stop` if the template ends turns with a text that is no control token.
+
+    If the template comes from a GGUF file, the prompt follows the rules of llama.cpp for the bos token. Otherwise,
+    the server must not add the bos token, which vLLM allows. For llama.cpp or text-generation-inference with a
+    template from another source, pass `server_adds_bos=True` if the tokenizer adds the bos token.
+    """
+
+    base = ChatTemplateFormatter.base.override({"name": "/v1/completions", "issuer": "openai-completions"})
+
+    def expects_bos(self) -> bool:
+        """Returns True if the template comes from a GGUF file whose tokenizer adds the bos token."""
+        return self.template.adds_bos is True
+
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
+        """Returns the request with `prompt` and `extra_body`, and if needed `stop`."""
+        request = super().convert(legal, task)
+        if stop := self.list_stop_texts():
+            request["stop"] = stop
+        extra: dict[str, Any] = {} if self.server_adds_bos else {"add_special_tokens": False}
+        return {**request, "extra_body": extra} if extra else request
+
+
+class OpenAICompletionsMultiAgentFormatter(OpenAICompletionsFormatter):
+    """Formatter for `/v1/completions`. Writes the texts of several speakers into one user turn."""
+
+    default_history = MultiAgentHistory

@@ -1,0 +1,81 @@
+"""Parser for replies of `/v1/completions`."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from agentkit.provider_kit import (
+    FinishReason,
+    MessageError,
+    PromptReplyParser,
+    as_list,
+    as_object,
+    as_text,
+    reported_error,
+)
+from agentkit_openai._reply_fields import FINISH_REASONS, parse_error, parse_usage
+from agentkit_openai.completions.convert import OpenAICompletionsFormatter
+
+__all__ = ["OpenAICompletionsParser"]
+
+_REASONS = {
+    **FINISH_REASONS,
+    # Source: text-generation-inference, router/src/lib.rs (FinishReason).
+    "eos_token": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+}
+
+
+class OpenAICompletionsParser(PromptReplyParser):
+    """Parser for complete and streamed replies of `/v1/completions`.
+
+    A reply is a `Completion` or its chunks, as SDK objects, dicts or raw bytes. The parser reads choice 0.
+
+    With the parameter `return_token_ids` of vLLM, `metadata["reply"]` of the message has the lists
+    `prompt_token_ids` and `token_ids`. With the parameter `logprobs`, it has the dict `logprobs` with the lists of
+    all chunks.
+    """
+
+    provider = "openai-completions"
+    issuer = "openai-completions"
+    layout = OpenAICompletionsFormatter.base.layout
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        """Adds the text of one chunk of a stream (openai-python: Completion)."""
+        if self.reply.model is None or self.reply.id is None:
+            self.reply.begin(event.get("id"), event.get("model"), event.get("created"))
+        choices = event.get("choices")
+        if (not choices or "error" in event) and (error := parse_error(event)):
+            self.reply.fail(*error)
+        for choice in map(as_object, as_list(choices)):
+            if not choice.get("index"):
+                self._read_choice(choice)
+        if usage := parse_usage(event.get("usage")):
+            self.reply.set_usage(usage)
+
+    def read_reply(self, reply: dict[str, Any]) -> None:
+        """Adds the text of a complete reply (openai-python: Completion).
+
+        Raises:
+            MessageError: `reply` is not a reply of `/v1/completions`, or the reply reports an error.
+        """
+        choices = reply.get("choices")
+        if not isinstance(choices, list):
+            if error := parse_error(reply):
+                raise reported_error(error[0])
+            advice = "Pass a reply of /v1/completions."
+            raise MessageError("reply", "expected an object with the key `choices`", advice)
+        self.read_event(reply)
+        has_text = any(isinstance(as_object(item).get("text"), str) for item in cast("list[object]", choices))
+        if self.reply.finish_reason is None and has_text:
+            self.end_text(FinishReason.OTHER)
+
+    def _read_choice(self, choice: dict[str, Any]) -> None:
+        self.add_text(as_text(choice.get("text")))
+        for key in ("prompt_token_ids", "token_ids"):
+            if ids := as_list(choice.get(key)):
+                self.reply.notes.setdefault(key, []).extend(ids)
+        for key, values in as_object(choice.get("logprobs")).items():
+            self.reply.notes.setdefault("logprobs", {}).setdefault(key, []).extend(as_list(values))
+        if native := as_text(choice.get("finish_reason")):
+            self.end_text(_REASONS.get(native, FinishReason.OTHER), native)
