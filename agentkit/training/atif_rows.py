@@ -16,7 +16,7 @@ from agentkit.messages.sources import URLSource
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import as_tools
 from agentkit.training.chat_messages import ChatMessageReader
-from agentkit.training.row_formats import LossLog, RowFormat, replace_system
+from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools
 from agentkit.training.row_values import get_list, get_object, get_text, refuse
 from agentkit.training.sample import Sample, Weight
@@ -24,6 +24,8 @@ from agentkit.training.sample import Sample, Weight
 __all__ = ["ATIF"]
 
 _VERSION: Final = "ATIF-v1.7"
+_AGENT: Final = {"name": "agent", "version": "unknown"}
+"""Description of the agent in trajectories of other samples than trajectories. ATIF requires both fields."""
 _STEP_KEYS: Final = frozenset(
     {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
 )
@@ -43,10 +45,12 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     agent = dict(reader.agent)
     tools = as_tools(get_list(agent, "tool_definitions", "agent"))
     agent.pop("tool_definitions", None)
-    extra = {key: value for key, value in row.items() if key not in ("steps", "agent") and value is not None}
+    extra = split_columns(row, ATIF.columns)
+    if agent != _AGENT:
+        extra["agent"] = agent
     if system is not None:
-        return _replace_system(reader, tools, {**extra, "agent": agent}, system)
-    return Sample(reader.msgs, tools, reader.weights, tokens=reader.tokens, extra={**extra, "agent": agent})
+        return _replace_system(reader, tools, extra, system)
+    return Sample(reader.msgs, tools, reader.weights, tokens=reader.tokens, extra=extra)
 
 
 def _replace_system(reader: _StepReader, tools: Sequence[Any], extra: dict[str, Any], system: str) -> Sample:
@@ -169,7 +173,8 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
             _get_results(steps).append({"content": content})
         else:
             steps.append(_write_step(sample, index, len(steps) + 1, losses))
-    agent = {"name": sample.viewer or "agent", "version": "unknown", **as_object(sample.extra.get("agent"))}
+    named = {"name": sample.viewer} if sample.viewer else {}
+    agent = {**_AGENT, **named, **as_object(sample.extra.get("agent"))}
     if sample.tools:
         agent["tool_definitions"] = dump_tools(sample)
     extra = {key: value for key, value in sample.extra.items() if key != "agent"}

@@ -194,7 +194,10 @@ def _apply_weight(found: ReplySpans, index: int, is_trained: bool) -> tuple[list
 
     def find_blocks(wanted: int) -> list[Span]:
         numbers = [number for number, item in enumerate(weights) if item == wanted]
-        return [span for number in numbers if (span := found.find_block(index, number))]
+        spans = [span for number in numbers if (span := found.find_block(index, number))]
+        if spans and is_reply and weights[-1] == wanted:  # the stop token belongs to the last block
+            spans[-1] = spans[-1][0], found.find_reply(index)[-1][1]
+        return spans
 
     def find_all() -> list[Span]:
         return found.find_reply(index) if is_reply else [found.find_message(index)]

@@ -1,0 +1,1 @@
+"""Tests of samples, loss masks and data sets."""

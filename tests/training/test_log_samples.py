@@ -1,0 +1,209 @@
+"""`samples_from_log`: one sample for each reply, with the prompt that the formatter sent."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import (
+    Budget,
+    BudgetError,
+    ChatHistory,
+    EmptyConversationError,
+    MessageError,
+    Msg,
+    MultiAgentHistory,
+    OptionError,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    load_provider,
+)
+from agentkit.chat_templates import ChatTemplate
+from agentkit.training import Sample, samples_from_log, tokenize
+from tests.profiles import examples
+from tests.training.templates import MARKED, THINKING, encode, list_trained
+
+
+def look(q: int) -> str:
+    """Looks."""
+    return str(q)
+
+
+LOG: Final = [
+    Msg("system", "Be brief.", "system"),
+    Msg("Bob", "Where?", "user"),
+    Msg("Eve", "Hm.", "assistant"),
+    Msg("Friday", [ThinkingBlock("Look."), ToolUseBlock("c1", "look", {"q": 1})], "assistant"),
+    Msg("tool", [ToolResultBlock("c1", "look", "found")], "system"),
+    Msg("Friday", "There.", "assistant"),
+    Msg("Eve", "Thanks.", "assistant"),
+    Msg("Friday", "Bye.", "assistant"),
+]
+VIEWER: Final = MultiAgentHistory(viewer="Friday")
+
+
+def test_each_reply_of_each_agent_becomes_a_sample() -> None:
+    samples = list(samples_from_log(LOG))
+    assert [(sample.viewer, sample.source) for sample in samples] == [
+        ("Eve", "msgs[2]"),
+        ("Friday", "msgs[3]"),
+        ("Friday", "msgs[5]"),
+        ("Eve", "msgs[6]"),
+        ("Friday", "msgs[7]"),
+    ]
+    weights = [None, None, 0, 0, None, 1]
+    assert samples[2] == Sample(LOG[:6], weights=weights, viewer="Friday", source="msgs[5]")
+
+
+def test_viewers_and_keep_select_samples() -> None:
+    assert [sample.source for sample in samples_from_log(LOG, viewers=["Eve"])] == ["msgs[2]", "msgs[6]"]
+    assert [sample.source for sample in samples_from_log(LOG, viewers="Eve")] == ["msgs[2]", "msgs[6]"]
+    kept = samples_from_log(LOG, keep=lambda sample: "e" in sample.msgs[-1].text)
+    assert [sample.msgs[-1].text for sample in kept] == ["There.", "Bye."]
+
+
+@pytest.mark.parametrize("template", [MARKED, THINKING], ids=["marked", "thinking"])
+def test_the_prompt_is_the_request_of_the_formatter(template: ChatTemplate) -> None:
+    for sample, index in zip(
+        samples_from_log(LOG, formatter=template.formatter(history=VIEWER), tools=[look]),
+        (2, 3, 5, 6, 7),
+        strict=True,
+    ):
+        formatter = template.formatter(history=MultiAgentHistory(viewer=LOG[index].name))
+        prompt = formatter.lower(LOG[:index], tools=[look]).request["prompt"]
+        assert template.render(sample.msgs, tools=sample.tools, add_generation_prompt=False).text.startswith(
+            prompt
+        )
+        (trained,) = list_trained(tokenize(sample, template, encode))
+        assert trained.endswith(f"{LOG[index].text or '</tool_call>'}<|im_end|>")
+
+
+def test_what_a_budget_cut_is_cut() -> None:
+    log = [LOG[0], *[msg for index in range(30) for msg in _exchange(index)]]
+    formatter = MARKED.formatter(budget=Budget(200, reserve=0))
+    samples = list(samples_from_log(log, formatter=formatter))
+    prompt = anyio.run(formatter.format, log[:-1])["prompt"]
+    assert len(samples) == 30
+    assert len(samples[-1].msgs) < 20
+    assert MARKED.render(samples[-1].msgs[:-1]).text == prompt
+
+
+def _exchange(index: int) -> tuple[Msg, Msg]:
+    return Msg("user", f"Question {index}?", "user"), Msg("assistant", f"Answer {index}.", "assistant")
+
+
+@pytest.mark.anyio
+async def test_a_budget_is_applied_inside_an_event_loop_too() -> None:
+    formatter = MARKED.formatter(budget=Budget(1_000))
+    assert len(list(samples_from_log(LOG, formatter=formatter))) == 5
+
+
+def test_reading_continues_after_a_request_that_does_not_fit() -> None:
+    log = [LOG[1], LOG[5], Msg("Bob", "word " * 300, "user"), LOG[5]]
+    samples = samples_from_log(log, formatter=MARKED.formatter(budget=Budget(100, reserve=0)))
+    assert next(samples).source == "msgs[1]"
+    with pytest.raises(BudgetError):
+        next(samples)
+    assert samples.index == 3
+    assert list(samples) == []
+
+
+def test_variables_of_the_formatter_belong_to_the_sample() -> None:
+    formatter = MARKED.formatter(history=ChatHistory())
+    formatter.variables = {"enable_thinking": False}
+    (sample, *_) = samples_from_log(LOG, formatter=formatter)
+    assert sample.variables == {"enable_thinking": False}
+
+
+def test_other_formatters_give_their_messages() -> None:
+    formatter = load_provider("openai").chat_formatter(history=VIEWER)
+    *_, last = samples_from_log(LOG, formatter=formatter, viewers=["Friday"])
+    request = formatter.lower(LOG[:7]).request
+    users = [message["content"] for message in request["messages"] if message["role"] == "user"]
+    texts = [
+        [{"type": "text", "text": block.text} for block in msg.blocks if isinstance(block, TextBlock)]
+        for msg in last.msgs[:-1]
+        if msg.role == "user"
+    ]
+    assert texts == users
+    assert last.msgs[-1].text == "Bye."
+
+
+def test_call_ids_of_a_reply_are_those_that_the_template_accepts() -> None:
+    text = (
+        "{% for message in messages %}{% for call in message.tool_calls or [] %}{% if call.id | length != 9 %}"
+        "{{ raise_exception('id') }}{% endif %}{{ call.function.name }}{{ call.function.arguments | tojson }}"
+        "{% endfor %}[{{ message.role }}]{{ message.content }}</s>{% endfor %}"
+    )
+    template = ChatTemplate(text, name="nine")
+    assert not template.check().any_call_id
+    samples = list(samples_from_log(LOG, formatter=template.formatter(), tools=[look], viewers=["Friday"]))
+    (first, result) = samples[0].msgs[-1].tool_uses[0].id, samples[1].msgs[-2].tool_results[0].id
+    assert first == result
+    assert len(first) == 9
+
+
+def test_a_template_that_depends_on_more_than_its_arguments_is_an_error() -> None:
+    numbers = iter(range(1_000_000))
+    template = ChatTemplate.from_function(lambda messages, others: f"{len(messages)} {next(numbers)}")
+    with pytest.raises(MessageError, match="writes another text for the same messages"):
+        next(samples_from_log(LOG, formatter=template.formatter()))
+
+
+_words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+
+
+def _ask(text: str) -> Msg:
+    return Msg("Bob", text, "user")
+
+
+def _reply(name: str, text: str) -> Msg:
+    return Msg(name, text, "assistant")
+
+
+def _call(name: str, text: str) -> Msg:
+    return Msg(name, [TextBlock(text), ToolUseBlock("c", "look", {"q": 1})], "assistant")
+
+
+def _answer(text: str) -> Msg:
+    return Msg("tool", [ToolResultBlock("c", "look", text)], "system")
+
+
+_speakers = st.sampled_from(["Friday", "Eve"])
+_messages = st.one_of(
+    st.builds(_ask, _words),
+    st.builds(_reply, _speakers, _words),
+    st.builds(_call, _speakers, _words),
+    st.builds(_answer, _words),
+)
+
+
+@given(st.lists(_messages, min_size=1, max_size=7))
+@examples(80)
+def test_each_sample_starts_with_the_request(log: list[Msg]) -> None:
+    msgs = [LOG[0], *log]
+    formatter = MARKED.formatter(history=VIEWER)
+    if not any(msg.role == "assistant" for msg in log):
+        return
+    for sample in samples_from_log(msgs, formatter=formatter, tools=[look]):
+        index = int(str(sample.source)[5:-1])
+        own: Any = MARKED.formatter(history=MultiAgentHistory(viewer=sample.viewer))
+        prompt = own.lower(msgs[:index], tools=[look]).request["prompt"]
+        assert MARKED.render(sample.msgs, tools=sample.tools, add_generation_prompt=False).text.startswith(prompt)
+        assert tokenize(sample, MARKED, encode).trained
+
+
+def test_invalid_arguments_are_errors() -> None:
+    with pytest.raises(OptionError, match="viewers: there is no reply of 'Bob' in the log"):
+        samples_from_log(LOG, viewers=["Bob"])
+    with pytest.raises(EmptyConversationError):
+        samples_from_log([])
+    invalid: Any = "openai"
+    with pytest.raises(OptionError, match="formatter: expected FormatterBase"):
+        samples_from_log(LOG, formatter=invalid)

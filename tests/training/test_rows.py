@@ -1,0 +1,604 @@
+"""`load_rows` and `dump_rows`: each format, round trips, losses, and errors with their line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import (
+    Base64Source,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OptionError,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    VideoBlock,
+)
+from agentkit.training import Sample, dump_rows, load_rows
+from agentkit.training.row_formats import FORMAT_NAMES
+from tests.cases import each_case
+from tests.profiles import examples
+
+TOOL: Final = Tool("look", "Looks.", {"type": "object", "properties": {"q": {"type": "integer"}}})
+TOOL_DICT: Final = {
+    "type": "function",
+    "function": {"name": "look", "description": "Looks.", "parameters": TOOL.parameters},
+}
+USER: Final = Msg("user", "Where?", "user")
+REPLY: Final = Msg("assistant", "There.", "assistant")
+CALL: Final = Msg("assistant", [ToolUseBlock("call_1", "look", {"q": 1})], "assistant")
+RESULT: Final = Msg("tool", [ToolResultBlock("call_1", "look", "found")], "system")
+IMAGE: Final = ImageBlock(URLSource("https://example.org/a.png"))
+ANY: Any = None
+
+
+def load(format: Any, *rows: Any, **options: Any) -> list[Sample]:
+    return list(load_rows(format, rows, **options))
+
+
+def dump(format: Any, *samples: Sample, **options: Any) -> list[dict[str, Any]]:
+    return list(dump_rows(format, samples, **options))
+
+
+# -- formats -----------------------------------------------------------------------------------------------------
+
+
+def test_openai_rows_have_tools_weights_and_other_columns() -> None:
+    row = {
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "Hm?"}, *_image()], "name": "Bob"},
+            {
+                "role": "assistant",
+                "content": None,
+                "reasoning_content": "Hm.",
+                "tool_calls": [_call("call_1", '{"q": 1}')],
+                "weight": 0,
+            },
+            {"role": "tool", "tool_call_id": "call_1", "content": "found", "name": "look"},
+            {"role": "assistant", "content": "There.", "weight": 1},
+        ],
+        "tools": [TOOL_DICT],
+        "parallel_tool_calls": False,
+    }
+    (sample,) = load("openai", row)
+    call = ToolUseBlock("call_1", "look", {"q": 1}, '{"q": 1}')
+    assert sample == Sample(
+        [
+            Msg("system", "Be brief.", "system"),
+            Msg("Bob", [TextBlock("Hm?"), IMAGE], "user"),
+            Msg("assistant", [ThinkingBlock("Hm."), call], "assistant"),
+            RESULT,
+            REPLY,
+        ],
+        [TOOL],
+        [None, None, 0, None, 1],
+        extra={"parallel_tool_calls": False},
+    )
+    assert dump("openai", sample) == [row]
+
+
+def _image(url: str = "https://example.org/a.png") -> list[dict[str, Any]]:
+    return [{"type": "image_url", "image_url": {"url": url}}]
+
+
+def _call(id: str, arguments: Any) -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": "look", "arguments": arguments}}
+
+
+def test_rows_of_torchtune_are_read() -> None:
+    row = {
+        "messages": [
+            {"role": "user", "content": "Where?", "masked": True, "eot": True},
+            {
+                "role": "assistant",
+                "content": '{"name": "look", "parameters": {"q": 1}}',
+                "ipython": True,
+                "eot": False,
+            },
+            {"role": "ipython", "content": [{"type": "text", "content": "found"}], "masked": True, "eot": False},
+            {"role": "assistant", "content": "There.", "masked": False},
+        ]
+    }
+    assert load("openai", row) == [Sample([USER, CALL, RESULT, REPLY], weights=[0, None, 0, 1])]
+
+
+def test_older_rows_of_openai_are_read() -> None:
+    row = {
+        "messages": [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": "Where?"},
+            {"role": "assistant", "function_call": {"name": "look", "arguments": '{"q":1}'}},
+            {"role": "function", "name": "look", "content": "found"},
+            {"role": "assistant", "content": None, "refusal": "No."},
+        ],
+        "functions": [TOOL_DICT["function"]],
+    }
+    system, refusal = Msg("system", "Be brief.", "system"), Msg("assistant", "No.", "assistant")
+    assert load("openai", row) == [Sample([system, USER, CALL, RESULT, refusal], [TOOL])]
+
+
+def test_trl_rows_have_objects_as_arguments_and_tools_as_text() -> None:
+    sample = Sample(
+        [USER, CALL, RESULT, REPLY], [TOOL], extra={"chat_template_kwargs": {"enable_thinking": False}}
+    )
+    (row,) = dump("trl", sample)
+    assert row["messages"][1]["tool_calls"] == [_call("call_1", {"q": 1})]
+    assert json.loads(row["tools"]) == [TOOL_DICT]
+    assert load("trl", row) == [sample]
+    assert sample.variables == {"enable_thinking": False}
+
+
+def test_trl_rows_have_a_completion_if_only_the_last_replies_are_trained() -> None:
+    samples = [
+        Sample([USER, REPLY, USER, REPLY], weights=[None, 0, None, 1]),
+        Sample([USER, CALL, RESULT, REPLY], weights=[None, 1, None, 1]),
+    ]
+    rows = dump("trl", *samples)
+    assert [(len(row["prompt"]), len(row["completion"])) for row in rows] == [(3, 1), (1, 3)]
+    assert load("trl", *rows) == samples
+    losses: list[str] = []
+
+    def add(place: str, reason: str) -> None:
+        losses.append(place)
+
+    assert len(dump("trl", samples[0], Sample([USER, REPLY]), on_loss=add)) == 2
+    assert losses == ["samples[1].weights"]
+    with pytest.raises(MessageError, match=r"samples\[1\].msgs\[1\]: the column messages has no weights"):
+        dump("trl", Sample([USER, REPLY]), samples[0])
+
+
+def test_all_forms_of_trl_are_read() -> None:
+    messages = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "There."}]
+    turns = [{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "There."}]
+    plain, trained = Sample([USER, REPLY]), Sample([USER, REPLY], weights=[None, 1])
+    pair = Sample([USER, REPLY], rejected=[USER])
+    cases: list[tuple[dict[str, Any], Sample]] = [
+        ({"messages": messages, "tools": None}, plain),
+        ({"prompt": messages[:1], "completion": messages[1:]}, trained),
+        ({"prompt": "Where?", "completion": "There."}, trained),
+        ({"prompt": messages[:1]}, Sample([USER])),
+        ({"prompt": "Where?"}, Sample([USER])),
+        ({"chosen": messages, "rejected": messages[:1]}, pair),
+        ({"conversations": turns}, plain),
+        (
+            {"prompt": "Where?", "completion": "There.", "label": True},
+            Sample([USER, REPLY], weights=[None, 1], extra={"label": True}),
+        ),
+    ]
+    for row, sample in cases:
+        assert load("trl", row) == [sample], row
+    placeholder = {"messages": [{"role": "user", "content": [{"type": "image"}]}], "images": ["a.png"]}
+    assert load("trl", placeholder) == [Sample([Msg("user", [ImageBlock(URLSource("a.png"))], "user")])]
+
+
+def test_rows_of_dspy_are_those_of_openai() -> None:
+    from agentkit.prompts import ChatAdapter, Signature
+
+    row = ChatAdapter().format_finetune_data(Signature("question -> answer"), {"question": "a"}, {"answer": "b"})
+    (sample,) = load("dspy", row)
+    assert [msg.role for msg in sample.msgs] == ["system", "user", "assistant"]
+    assert dump("dspy", sample) == [row]
+
+
+def test_sharegpt_rows_have_calls_results_and_images() -> None:
+    row = {
+        "conversations": [
+            {"from": "system", "value": "Be brief."},
+            {"from": "human", "value": "<image>Where?"},
+            {"from": "function_call", "value": '{"name": "look", "arguments": {"q": 1}}', "weight": 0},
+            {"from": "observation", "value": "found"},
+            {"from": "gpt", "value": "There.", "weight": 1},
+        ],
+        "tools": json.dumps([TOOL_DICT["function"]]),
+        "images": ["https://example.org/a.png"],
+        "id": "x",
+    }
+    system, user = Msg("system", "Be brief.", "system"), Msg("user", [IMAGE, TextBlock("Where?")], "user")
+    sample = Sample([system, user, CALL, RESULT, REPLY], [TOOL], [None, None, 0, None, 1], extra={"id": "x"})
+    assert load("sharegpt", row) == [sample]
+    assert dump("sharegpt", sample) == [row]
+    turns = [{"from": "human", "value": "Where?"}]
+    prefixed = {"conversations": turns, "system": "Be brief.", "image": "https://example.org/a.png"}
+    assert load("sharegpt", prefixed) == [Sample([system, user])]
+    with pytest.raises(MessageError, match="line 1, images: the row has 2 images"):
+        load("sharegpt", {"conversations": [{"from": "human", "value": "<image>"}], "images": ["a", "b"]})
+    with pytest.raises(MessageError, match="the image has no URL"):
+        load("sharegpt", {"conversations": [{"from": "human", "value": "<image>"}]})
+
+
+def test_alpaca_rows_have_a_system_prompt_and_a_history() -> None:
+    row = {
+        "instruction": "Where?",
+        "input": "",
+        "output": "There.",
+        "system": "Be brief.",
+        "history": [["Hello.", "Hi."]],
+    }
+    system, hello = Msg("system", "Be brief.", "system"), Msg("user", "Hello.", "user")
+    sample = Sample([system, hello, Msg("assistant", "Hi.", "assistant"), USER, REPLY])
+    assert load("alpaca", row) == [sample]
+    assert dump("alpaca", sample) == [row]
+    both = {"instruction": "Translate.", "input": "Hund", "output": "dog"}
+    assert load("alpaca", both)[0].msgs[0].text == "Translate.\nHund"
+
+
+def test_pairs_of_texts() -> None:
+    assert load("input_output", {"input": "Where?", "output": "There.", "id": 1}) == [
+        Sample([USER, REPLY], extra={"id": 1})
+    ]
+    assert dump("input_output", Sample([USER, REPLY])) == [{"input": "Where?", "output": "There."}]
+    assert dump("prompt_completion", Sample([USER, REPLY])) == [{"prompt": "Where?", "completion": "There."}]
+    assert load("prompt_completion", {"prompt": "Where?"}) == [Sample([USER])]
+    picture = load("input_output", {"input": "Where?", "output": "There.", "image": "https://example.org/a.png"})
+    assert picture == [Sample([Msg("user", [IMAGE, TextBlock("Where?")], "user"), REPLY])]
+
+
+def test_preference_pairs() -> None:
+    user, good = {"role": "user", "content": "Where?"}, {"role": "assistant", "content": "There."}
+    bad = {"role": "assistant", "content": "No."}
+    sample = Sample([USER, REPLY], [TOOL], rejected=[USER, Msg("assistant", "No.", "assistant")])
+    row = {"chosen": [user, good], "rejected": [user, bad], "tools": json.dumps([TOOL_DICT])}
+    assert dump("preference", sample) == dump("trl", sample) == [row]
+    rows: list[dict[str, Any]] = [
+        row,
+        {"prompt": [user], "chosen": [good], "rejected": [bad], "tools": [TOOL_DICT]},
+        {"prompt": "Where?", "chosen": "There.", "rejected": "No.", "tools": [TOOL_DICT]},
+        {
+            "input": {"messages": [user], "tools": [TOOL_DICT]},
+            "preferred_output": [good],
+            "non_preferred_output": [bad],
+        },
+    ]
+    assert load("preference", *rows) == [sample] * 4
+    assert load("preference", rows[0], system="Hm.")[0].rejected[0] == Msg("system", "Hm.", "system")
+    with pytest.raises(MessageError, match="there is no rejected conversation"):
+        dump("preference", Sample([USER, REPLY]))
+
+
+TRAJECTORY: Final[dict[str, Any]] = {
+    "schema_version": "ATIF-v1.4",
+    "session_id": "s1",
+    "agent": {"name": "Friday", "version": "1.0", "tool_definitions": [TOOL_DICT]},
+    "steps": [
+        {"step_id": 1, "source": "system", "message": "Be brief."},
+        {"step_id": 2, "timestamp": "2026-01-01T00:00:00Z", "source": "user", "message": "Where?"},
+        {
+            "step_id": 3,
+            "source": "agent",
+            "model_name": "m",
+            "message": "Wait.",
+            "reasoning_content": "Hm.",
+            "tool_calls": [{"tool_call_id": "call_1", "function_name": "look", "arguments": {"q": 1}}],
+            "observation": {"results": [{"source_call_id": "call_1", "content": "found"}, {"content": "done"}]},
+            "metrics": {"prompt_tokens": 5, "completion_token_ids": [7, 8]},
+        },
+        {"step_id": 4, "source": "agent", "message": "There.", "is_copied_context": True},
+    ],
+    "final_metrics": {"total_steps": 4},
+}
+
+
+def test_trajectories_have_recorded_tokens() -> None:
+    (sample,) = load("atif", TRAJECTORY)
+    call = [ThinkingBlock("Hm."), TextBlock("Wait."), *CALL.blocks]
+    step = {"model_name": "m", "metrics": TRAJECTORY["steps"][2]["metrics"]}
+    assert sample == Sample(
+        [
+            Msg("system", "Be brief.", "system"),
+            Msg("user", "Where?", "user", timestamp="2026-01-01T00:00:00Z"),
+            Msg("assistant", call, "assistant", metadata={"atif": step}),
+            RESULT,
+            Msg("environment", "done", "user"),
+            Msg("assistant", "There.", "assistant", metadata={"atif": {"is_copied_context": True}}),
+        ],
+        [TOOL],
+        [None, None, None, None, None, 0],
+        tokens={2: [7, 8]},
+        extra={
+            "session_id": "s1",
+            "agent": {"name": "Friday", "version": "1.0"},
+            "final_metrics": {"total_steps": 4},
+        },
+    )
+    (row,) = dump("atif", sample)
+    assert load("atif", row) == [sample]
+    assert {**row["steps"][3], "extra": None} == {**TRAJECTORY["steps"][3], "extra": None}
+    (replaced,) = load("atif", TRAJECTORY, system="Hm.")
+    assert (replaced.msgs[0].text, replaced.tokens, replaced.weights) == ("Hm.", {2: (7, 8)}, sample.weights)
+
+
+def test_recordings_need_the_prompt() -> None:
+    recorded = {"fingerprint": "f", "label": "a", "provider": "openai", "model": "m", "reply": REPLY.to_dict()}
+    sample = Sample([USER, REPLY], weights=[None, 1], source="a")
+    assert load("recording", {**recorded, "error": None}, prompt=[USER]) == [sample]
+    request = {"messages": [{"role": "user", "content": "Where?"}], "tools": [TOOL_DICT]}
+    result = {**recorded, "request": request, "usage": None, "price": 1.5}
+    assert load("recording", result) == [Sample([USER, REPLY], [TOOL], [None, 1], source="a")]
+    assert load("recording", *dump("recording", sample)) == [sample]
+    with pytest.raises(MessageError, match="line 1, request: the row has no request"):
+        load("recording", recorded)
+    with pytest.raises(MessageError, match=r"the model call failed \(RateLimitError\)"):
+        load("recording", {**recorded, "reply": None, "error": {"class": "RateLimitError"}}, prompt=[USER])
+    with pytest.raises(OptionError, match="rows of the format 'trl' have a prompt"):
+        load("trl", prompt=[USER])
+
+
+# -- round trips -------------------------------------------------------------------------------------------------
+
+_words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(lambda text: "<image>" not in text)
+
+
+@st.composite
+def _pairs(draw: st.DrawFn) -> Sample:
+    return Sample([Msg("user", draw(_words), "user"), Msg("assistant", draw(_words), "assistant")])
+
+
+@st.composite
+def _chats(draw: st.DrawFn, names: bool = False, thinking: bool = False, weights: bool = False) -> Sample:
+    """Conversations with tool calls, whose call ids are their positions."""
+    msgs = [Msg("system", draw(_words), "system")] if draw(st.booleans()) else []
+    count = 0
+    for _ in range(draw(st.integers(1, 3))):
+        msgs.append(Msg(draw(_words) if names and draw(st.booleans()) else "user", draw(_words), "user"))
+        if draw(st.booleans()):
+            calls = draw(
+                st.lists(st.dictionaries(_words, st.integers() | _words, max_size=2), min_size=1, max_size=2)
+            )
+            blocks: list[Any] = [ThinkingBlock(draw(_words))] if thinking and draw(st.booleans()) else []
+            ids = [f"call_{count + index}" for index in range(1, len(calls) + 1)]
+            blocks += [ToolUseBlock(id, "look", values) for id, values in zip(ids, calls, strict=True)]
+            count += len(calls)
+            msgs.append(Msg("assistant", blocks, "assistant"))
+            msgs += [Msg("tool", [ToolResultBlock(id, "look", draw(_words))], "system") for id in ids]
+        msgs.append(Msg("assistant", draw(_words), "assistant"))
+    weight = st.sampled_from([0, 1, None])
+    values = [draw(weight) if msg.role == "assistant" else None for msg in msgs] if weights else None
+    tools = [TOOL] if draw(st.booleans()) else []
+    return Sample(msgs, tools, values, extra=draw(st.sampled_from([{}, {"parallel_tool_calls": True}])))
+
+
+def _reject(sample: Sample, other: Sample) -> Sample:
+    return Sample(sample.msgs, sample.tools, rejected=other.msgs)
+
+
+def _train_last(sample: Sample) -> Sample:
+    weights = [0 if msg.role == "assistant" else None for msg in sample.msgs[:-1]]
+    return Sample(sample.msgs, sample.tools, [*weights, 1], extra=sample.extra)
+
+
+SAMPLES: Final[dict[str, st.SearchStrategy[Sample]]] = {
+    "openai": _chats(names=True, thinking=True, weights=True),
+    "dspy": _chats(names=True, thinking=True, weights=True),
+    "trl": _chats(names=True, thinking=True),
+    "sharegpt": _chats(weights=True),
+    "alpaca": _pairs(),
+    "input_output": _pairs(),
+    "prompt_completion": _pairs(),
+    "preference": st.builds(
+        _reject,
+        _chats(names=True, thinking=True),
+        _chats(names=True),
+    ),
+    "atif": _chats(names=True, thinking=True, weights=True),
+    "recording": st.builds(
+        _train_last,
+        _chats(names=True, thinking=True),
+    ),
+}
+
+
+def test_each_format_has_a_round_trip() -> None:
+    assert set(SAMPLES) == set(FORMAT_NAMES)
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_sample_survives_a_round_trip(format: Any) -> None:
+    @given(SAMPLES[format])
+    @examples(60)
+    def check(sample: Sample) -> None:
+        rows = dump(format, sample)
+        loaded = load(format, *(json.dumps(row) for row in rows))
+        assert loaded == [sample]
+
+    check()
+
+
+# -- losses ------------------------------------------------------------------------------------------------------
+
+VIDEO: Final = Msg("user", [VideoBlock(URLSource("https://example.org/a.mp4"))], "user")
+LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
+    "a video": ("openai", Sample([VIDEO]), r"msgs\[0\]: the format has no block of type video"),
+    "an unreadable block": (
+        "openai",
+        Sample([Msg("user", [InvalidBlock(1, "r", "p")], "user")]),
+        "no block of type invalid",
+    ),
+    "weights of blocks": (
+        "openai",
+        Sample([Msg("a", [TextBlock("a"), TextBlock("b")], "assistant")], weights=[[0, 1]]),
+        "weights of blocks",
+    ),
+    "a trained user": ("openai", Sample([USER], weights=[1]), "trains only messages of the assistant"),
+    "recorded tokens": ("openai", Sample([USER, REPLY], tokens={1: [1]}), "tokens: the format has no field"),
+    "a rejected conversation": ("openai", Sample([USER, REPLY], rejected=[USER]), "rejected: the format has no"),
+    "thinking": (
+        "sharegpt",
+        Sample([USER, Msg("assistant", [ThinkingBlock("Hm.")], "assistant")]),
+        "no block of type thinking",
+    ),
+    "a speaker": ("sharegpt", Sample([Msg("Bob", "Where?", "user")]), "no field for the name 'Bob'"),
+    "results in another order": (
+        "sharegpt",
+        Sample(
+            [
+                Msg("assistant", [ToolUseBlock("a", "look", {}), ToolUseBlock("b", "look", {})], "assistant"),
+                Msg("tool", [ToolResultBlock("b"), ToolResultBlock("a")], "system"),
+            ]
+        ),
+        "the results have another order",
+    ),
+    "a tool": ("alpaca", Sample([USER, REPLY], [TOOL]), "tools: the format has no field"),
+    "a weight": ("alpaca", Sample([USER, REPLY], weights=[None, 0]), r"weights\[1\]: the format has no weights"),
+    "an image": ("input_output", Sample([Msg("user", [IMAGE], "user"), REPLY]), "no block of type image"),
+    "data of an image": (
+        "atif",
+        Sample([Msg("user", [ImageBlock(Base64Source("image/png", "aaaa"))], "user")]),
+        "no block of type image",
+    ),
+    "a trained reply before the last": (
+        "recording",
+        Sample([USER, REPLY, USER, REPLY], weights=[None, 1, None, 1]),
+        "only its reply",
+    ),
+}
+
+
+@each_case(("format", "sample", "text"), LOSSES)
+def test_a_loss_is_reported(format: str, sample: Sample, text: str) -> None:
+    with pytest.raises(MessageError, match=text) as error:
+        dump(format, sample)
+    assert error.value.place.startswith("samples[0].")
+    losses: list[str] = []
+
+    def add(place: str, reason: str) -> None:
+        losses.append(f"{place}: {reason}")
+
+    assert len(dump(format, sample, on_loss=add)) == 1
+    assert losses
+
+
+@each_case(
+    ("format", "sample", "text"),
+    {
+        "two questions": (
+            "input_output",
+            Sample([USER, REPLY, USER, REPLY]),
+            "one message of a user and one reply",
+        ),
+        "only a question": ("alpaca", Sample([USER]), "do not alternate"),
+        "no reply": ("recording", Sample([USER]), "the last message is not a reply"),
+        "a result without a call": ("sharegpt", Sample([RESULT]), "there is no tool call before the result"),
+    },
+)
+def test_a_sample_that_no_row_can_represent_is_an_error(format: str, sample: Sample, text: str) -> None:
+    with pytest.raises(MessageError, match=text):
+        dump(format, sample, on_loss=print)
+
+
+def test_writing_continues_after_an_error() -> None:
+    rows = dump_rows("input_output", [Sample([USER]), Sample([USER, REPLY])])
+    with pytest.raises(MessageError, match=r"samples\[0\]"):
+        next(rows)
+    assert next(rows) == {"input": "Where?", "output": "There."}
+    assert rows.index == 1
+
+
+# -- errors ------------------------------------------------------------------------------------------------------
+
+_MESSAGE: Final[dict[str, Any]] = {"role": "user", "content": "Where?"}
+
+UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
+    "no JSON": ("openai", "{broken", "line 1, row: the line is not JSON"),
+    "no object": ("openai", "[1]", r"line 1, row: expected a JSON object, got \[1\]"),
+    "no messages": ("openai", {}, "line 1, messages: the row has no messages"),
+    "messages as a text": ("openai", {"messages": "a"}, "line 1, messages: expected a list, got 'a'"),
+    "a message": ("openai", {"messages": [1]}, r"messages\[0\]: expected a JSON object, got 1"),
+    "a role": ("openai", {"messages": [{"role": "x"}]}, r"messages\[0\].role: expected a role"),
+    "a content": (
+        "openai",
+        {"messages": [{"role": "user", "content": 1}]},
+        r"messages\[0\].content: expected a text",
+    ),
+    "a part": (
+        "openai",
+        {"messages": [{"role": "user", "content": [{"type": "x"}]}]},
+        r"messages\[0\].content\[0\]: the content has an unknown type 'x'",
+    ),
+    "a weight": (
+        "openai",
+        {"messages": [{**_MESSAGE, "weight": 2}]},
+        r"messages\[0\].weight: expected 0 or 1",
+    ),
+    "a call": (
+        "openai",
+        {"messages": [{"role": "assistant", "tool_calls": [{}]}]},
+        r"messages\[0\].tool_calls\[0\]: the tool call has no name",
+    ),
+    "a result": ("openai", {"messages": [{"role": "tool", "content": "a"}]}, "there is no tool call before"),
+    "tools": ("openai", {"messages": [_MESSAGE], "tools": "{"}, "line 1, tools: the text is not JSON"),
+    "a tool": ("openai", {"messages": [_MESSAGE], "tools": [{}]}, "the name of the tool is empty"),
+    "a speaker": ("sharegpt", {"conversations": [{"from": "x", "value": "a"}]}, "expected a speaker"),
+    "no prompt": ("alpaca", {"output": "a"}, "instruction: the row has no such column"),
+    "a number": ("alpaca", {"instruction": 1}, "instruction: expected a text, got 1"),
+    "a history": ("alpaca", {"instruction": "a", "history": [["a"]]}, r"history\[0\]: expected the text"),
+    "one side": ("preference", {"chosen": "a"}, "rejected: the row has no such conversation"),
+    "a version": ("atif", {"schema_version": "2"}, "schema_version: expected a version"),
+    "a step": (
+        "atif",
+        {"schema_version": "ATIF-v1.4", "agent": {}, "steps": [{"source": "x"}]},
+        r"steps\[0\].source: expected 'system'",
+    ),
+    "deep nesting": ("openai", "[" * 100_000, "line 1, row: the line is not JSON"),
+}
+
+
+@each_case(("format", "row", "text"), UNREADABLE)
+def test_an_unreadable_row_is_an_error_with_its_line(format: str, row: Any, text: str) -> None:
+    with pytest.raises(MessageError, match=text):
+        load(format, row)
+
+
+def test_reading_continues_after_an_error() -> None:
+    def lines() -> Iterator[str]:
+        yield from ("", json.dumps({"input": "Where?", "output": "There."}), "{", "\n")
+        yield json.dumps({"input": "a", "output": "b"})
+
+    samples = load_rows("input_output", lines())
+    assert next(samples) == Sample([USER, REPLY])
+    with pytest.raises(MessageError, match="line 3"):
+        next(samples)
+    assert next(samples).msgs[0].text == "a"
+    assert samples.line == 5
+    errors: list[MessageError] = []
+    assert len(list(load_rows("input_output", lines(), on_error=errors.append))) == 2
+    assert [error.place for error in errors] == ["line 3, row"]
+
+
+def test_columns_are_renamed_and_system_messages_are_replaced() -> None:
+    row = {"question": "Where?", "answer": "There."}
+    sample = load("input_output", row, columns={"input": "question", "output": "answer"}, system="Hm.")
+    assert sample == [Sample([Msg("system", "Hm.", "system"), USER, REPLY])]
+    messages = [
+        {"role": "system", "content": "a"},
+        _MESSAGE,
+        {"role": "assistant", "content": "There.", "weight": 0},
+    ]
+    (replaced,) = load("openai", {"messages": messages}, system="Hm.")
+    assert replaced == Sample([Msg("system", "Hm.", "system"), USER, REPLY], weights=[None, None, 0])
+    with pytest.raises(OptionError, match="columns: the format has no column 'question'"):
+        load("input_output", columns={"question": "input"})
+
+
+def test_invalid_arguments_are_errors() -> None:
+    with pytest.raises(OptionError, match="format: unknown value 'csv'"):
+        load("csv")
+    with pytest.raises(OptionError, match="format: unknown value 'csv'"):
+        dump("csv")
+    with pytest.raises(OptionError, match="rows: expected several rows, got str"):
+        load_rows("openai", "{}")
+    with pytest.raises(OptionError, match="on_loss: unknown value 'drop'"):
+        dump_rows("openai", [], on_loss=ANY or "drop")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"samples\[0\]: expected Sample"):
+        dump("openai", {})  # type: ignore[arg-type]

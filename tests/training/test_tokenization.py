@@ -1,0 +1,342 @@
+"""`tokenize`: which tokens are trained, truncation, recorded token ids, and errors."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import (
+    ImageBlock,
+    MessageError,
+    Msg,
+    OptionError,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+)
+from agentkit.chat_templates import ChatTemplate
+from agentkit.training import Sample, TokenizedSample, tokenize
+from tests.cases import each_case
+from tests.profiles import examples
+from tests.training.templates import (
+    MARKED,
+    THINKING,
+    UNMARKED,
+    create_tokenizer,
+    decode,
+    encode,
+    list_trained,
+)
+
+SYSTEM: Final = Msg("system", "Be brief.", "system")
+CALL: Final = Msg("Friday", [TextBlock("Wait."), ToolUseBlock("c1", "look", {"q": 1})], "assistant")
+MSGS: Final = [
+    SYSTEM,
+    Msg("Bob", "Where?", "user"),
+    CALL,
+    Msg("tool", [ToolResultBlock("c1", "look", "found")], "system"),
+    Msg("Friday", "There.", "assistant"),
+]
+CALL_TEXT: Final = 'Wait.<tool_call>{"name": "look", "arguments": {"q": 1}}</tool_call><|im_end|>'
+HEADER: Final = "<|im_start|>assistant\n"
+
+
+def look(q: int) -> str:
+    """Looks."""
+    return str(q)
+
+
+def train(msgs: list[Msg], template: ChatTemplate = MARKED, weights: Any = None, **options: Any) -> list[str]:
+    return list_trained(tokenize(Sample(msgs, [look], weights), template, encode, **options))
+
+
+# -- trained texts -----------------------------------------------------------------------------------------------
+
+
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_replies_are_trained_with_their_stop_token(template: ChatTemplate) -> None:
+    assert train(MSGS, template) == [CALL_TEXT, "There.<|im_end|>"]
+    assert train(MSGS, template, train_on="last") == ["There.<|im_end|>"]
+    assert train(MSGS, template, train_generation_prompt=True) == [HEADER + CALL_TEXT, HEADER + "There.<|im_end|>"]
+    after = "\n<|im_start|>tool\nfound<|im_end|>\n"
+    assert train(MSGS, template, train_on="all") == [
+        "<|im_start|>user\nWhere?<|im_end|>\n",
+        CALL_TEXT + after,
+        "There.<|im_end|>\n",
+    ]
+    whole = train(MSGS, template, train_on="all", train_generation_prompt=True)
+    assert whole == [
+        "<|im_start|>user\nWhere?<|im_end|>\n" + HEADER + CALL_TEXT + after + HEADER + "There.<|im_end|>\n"
+    ]
+
+
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_weights_have_precedence(template: ChatTemplate) -> None:
+    assert train(MSGS, template, [None, None, 0, None, None]) == ["There.<|im_end|>"]
+    assert train(MSGS, template, [None, None, 1, None, None], train_on="last") == [CALL_TEXT, "There.<|im_end|>"]
+    user = "<|im_start|>user\nWhere?<|im_end|>\n"
+    assert train(MSGS, template, [None, 1, 0, None, 0]) == [user]
+    assert train(MSGS, template, [None, 0, None, 0, None], train_on="all") == [
+        CALL_TEXT + "\n",
+        "There.<|im_end|>\n",
+    ]
+    assert train(MSGS, template, [None, None, [1, 0], None, 0]) == ["Wait."]
+    assert train(MSGS, template, [None, None, [None, 0], None, 0]) == ["Wait."]
+    assert train(MSGS, template, [None, None, [0, None], None, 0]) == [CALL_TEXT.removeprefix("Wait.")]
+
+
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_only_replies_of_the_viewer_are_trained(template: ChatTemplate) -> None:
+    msgs = [*MSGS, Msg("Eve", "Hm.", "assistant")]
+    sample = Sample(msgs, viewer="Eve")
+    assert list_trained(tokenize(sample, template, encode)) == ["Hm.<|im_end|>"]
+
+
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_thinking_can_be_left_out(template: ChatTemplate) -> None:
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    msgs = [*MSGS[:2], reply, MSGS[1], reply]
+    text = "<think>\nHm.\n</think>\n\nThere.<|im_end|>"
+    assert train(msgs, template) == [text, text]
+    assert train(msgs, template, train_thinking=False) == ["There.<|im_end|>"] * 2
+
+
+def test_messages_of_users_with_media_are_never_trained() -> None:
+    template = ChatTemplate(
+        "{% for message in messages %}{% if message.role == 'assistant' %}{% generation %}"
+        "{{ message.content }}</s>{% endgeneration %}{% elif message.content is string %}"
+        "{{ message.content }}</s>{% else %}"
+        "{% for part in message.content %}{{ part.text if part.type == 'text' else '<image>' }}{% endfor %}</s>"
+        "{% endif %}{% endfor %}"
+    )
+    image = Msg("Bob", [ImageBlock(URLSource("https://example.org/a.png")), TextBlock("Where?")], "user")
+    msgs = [image, Msg("Friday", "There.", "assistant"), Msg("Bob", "Thanks.", "user")]
+    assert train(msgs, template, train_on="all") == ["There.</s>Thanks.</s>"]
+
+
+def test_a_tag_template_trains_no_tags_before_replies() -> None:
+    tags = {"user": ("U: ", "\n"), "assistant": ("A: ", "</s>\n")}
+    template = ChatTemplate.from_tags(tags)
+    msgs = [MSGS[1], MSGS[4]]
+    assert train(msgs, template) == ["There.</s>\n"]
+    assert train(msgs, template, train_generation_prompt=True) == ["A: There.</s>\n"]
+
+
+def test_a_stop_token_outside_the_marked_text_is_trained() -> None:
+    text = (MARKED.jinja or "").replace("<|im_end|>{%- endgeneration %}", "{%- endgeneration %}<|im_end|>")
+    template = ChatTemplate(text, name="stop outside")
+    assert template.check().ends_with_stop_token is False
+    assert train(MSGS, template) == [CALL_TEXT, "There.<|im_end|>"]
+
+
+def test_variables_of_the_template_are_passed() -> None:
+    template = ChatTemplate("{{ mode }}{% generation %}{{ messages[-1].content }}{% endgeneration %}")
+    sample = Sample(MSGS[-1:], extra={"chat_template_kwargs": {"mode": "fast"}})
+    assert decode(tokenize(sample, template, encode).ids) == "fastThere."
+
+
+def test_a_generation_prompt_that_opens_thinking_is_not_trained() -> None:
+    text = (UNMARKED.jinja or "").replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}")
+    template = ChatTemplate(text, name="open thinking")
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    assert train([*MSGS[:2], reply], template) == ["Hm.\n</think>\n\nThere.<|im_end|>"]
+    assert train([*MSGS[:2], MSGS[4]], template) == ["There.<|im_end|>"]
+
+
+_texts = st.text(st.characters(codec="utf-8", exclude_characters="<>"), max_size=12)
+
+
+def _create_reply(thinking: str, text: str, name: str) -> Msg:
+    return Msg("Friday", [ThinkingBlock(thinking), TextBlock(text), ToolUseBlock("c", name, {})], "assistant")
+
+
+_replies = st.builds(_create_reply, _texts.filter(str.strip), _texts, st.sampled_from(["look", "find"]))
+
+
+@given(st.lists(st.tuples(_texts, _replies, _texts), min_size=1, max_size=4), st.sampled_from([MARKED, UNMARKED]))
+@examples(60)
+def test_what_is_not_trained_is_template_text_and_the_text_of_others(
+    turns: list[tuple[str, Msg, str]], template: ChatTemplate
+) -> None:
+    msgs = [
+        msg
+        for user, reply, output in turns
+        for msg in (Msg("Bob", user, "user"), reply, Msg("tool", [ToolResultBlock("c", "", output)], "system"))
+    ]
+    tokenized = tokenize(Sample(msgs), template, encode)
+    trained = list_trained(tokenized)
+    assert len(trained) == len(turns)
+    for text, (_, reply, _) in zip(trained, turns, strict=True):
+        assert text.startswith("<think>\n")
+        assert text.endswith("</tool_call><|im_end|>")
+        assert reply.thinking in text
+        assert reply.text in text
+    rest = [0] * len(tokenized.ids)
+    for start, end in tokenized.spans:
+        rest[start:end] = [1] * (end - start)
+    assert rest == tokenized.loss_mask
+    kept = decode([id for id, mask in zip(tokenized.ids, tokenized.loss_mask, strict=True) if not mask])
+    expected = "".join(
+        f"<|im_start|>user\n{user}<|im_end|>\n{HEADER}\n<|im_start|>tool\n{output}<|im_end|>\n"
+        for user, _, output in turns
+    )
+    assert kept == expected
+    ignored = [-100 if not mask else id for id, mask in zip(tokenized.ids, tokenized.loss_mask, strict=True)]
+    assert tokenized.labels == ignored
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return create_tokenizer(["Where is the tower? It is there, near the river.", "Grüße, 谢谢"])
+
+
+def test_a_tokenizer_gives_the_tokens_of_the_whole_text(tokenizer: Any) -> None:
+    msgs = [SYSTEM, Msg("Bob", "Where is the tower?", "user"), Msg("Friday", "Grüße, 谢谢 🙂 near!", "assistant")]
+    tokenized = tokenize(Sample(msgs), MARKED, tokenizer)
+    text = MARKED.render(msgs).text
+    assert tokenized.ids == tokenizer.encode(text, add_special_tokens=False).ids
+    (start, end), *others = tokenized.spans
+    assert not others
+    assert (
+        tokenizer.decode(tokenized.ids[start:end], skip_special_tokens=False) == "Grüße, 谢谢 🙂 near!<|im_end|>"
+    )
+    assert tokenized.trained == sum(tokenized.loss_mask) == end - start
+    assert tokenized == pickle.loads(pickle.dumps(tokenized))
+    assert tokenized.to_dict() == {
+        "input_ids": tokenized.ids,
+        "labels": tokenized.labels,
+        "loss_mask": tokenized.loss_mask,
+    }
+
+
+def test_a_token_that_begins_before_the_reply_is_not_trained() -> None:
+    template = ChatTemplate.from_tags({"user": ("U: ", "\n"), "assistant": ("A: ", "")})
+    msgs = [Msg("Bob", "Where is it?", "user"), Msg("Friday", "the river", "assistant")]
+    for trim in (False, True):
+        tokenizer = create_tokenizer(["A: the river the river the"], trim=trim)
+        tokenized = tokenize(Sample(msgs), template, tokenizer)
+        trained = [id for id, mask in zip(tokenized.ids, tokenized.loss_mask, strict=True) if mask]
+        assert tokenizer.decode(trained) == " river"
+
+
+def test_a_tokenizer_that_cuts_or_pads_is_refused() -> None:
+    tokenizer = create_tokenizer(["Where?"])
+    tokenizer.enable_truncation(5)
+    with pytest.raises(OptionError, match=r"the tokenizer has truncation. Call no_truncation\(\)"):
+        tokenize(Sample(MSGS), MARKED, tokenizer)
+    tokenizer.no_truncation()
+    tokenizer.enable_padding(length=500)
+    with pytest.raises(OptionError, match="has padding"):
+        tokenize(Sample(MSGS), MARKED, tokenizer)
+
+
+def cut(text: str, max_tokens: int, side: Any, template: ChatTemplate = MARKED) -> tuple[str, str]:
+    sample = Sample([Msg("Bob", "W?", "user"), Msg("Friday", text, "assistant")])
+    tokenized = tokenize(sample, template, encode, max_tokens=max_tokens, side=side)
+    return decode(tokenized.ids), "".join(map(str, tokenized.loss_mask))
+
+
+def test_truncation_replaces_the_last_token_by_the_stop_token() -> None:
+    template = replace(MARKED, special_tokens={"eos_token": "$"})
+    whole = "<|im_start|>user\nW?<|im_end|>\n<|im_start|>assistant\nThere.<|im_end|>\n"
+    assert cut("There.", len(whole), "right", template)[0] == whole
+    assert cut("There.", 54, "right", template) == (whole[:53] + "$", "0" * 52 + "10")
+    assert cut("There.", 12, "left", template) == (whole[-12:-1] + "$", "1" * 11 + "0")
+    assert cut("There.", 12, "left") == (whole[-12:], "1" * 11 + "0")
+    assert cut("There.", 54, "right") == (whole[:54], "0" * 52 + "11")
+
+
+# -- recorded tokens ---------------------------------------------------------------------------------------------
+
+STOP: Final = [ord(character) for character in "<|im_end|>"]
+
+
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_recorded_token_ids_replace_the_text_of_a_reply(template: ChatTemplate) -> None:
+    text = template.render(MSGS).text
+    stopped = tokenize(Sample(MSGS, tokens={2: [5000, 5001, *STOP]}), template, encode)
+    assert decode(stopped.ids) == text.replace(CALL_TEXT, "\u1388\u1389<|im_end|>")
+    assert list_trained(stopped) == ["\u1388\u1389<|im_end|>", "There.<|im_end|>"]
+    cut_off = tokenize(Sample(MSGS, tokens={2: [5000], 4: [5001]}), template, encode)
+    assert decode(cut_off.ids) == text.replace(CALL_TEXT, "\u1388<|im_end|>").replace("There.", "\u1389")
+    weights = [None, None, 0, None, None]
+    hidden = tokenize(Sample(MSGS, weights=weights, tokens={2: [5000, *STOP]}), template, encode)
+    assert list_trained(hidden) == ["There.<|im_end|>"]
+
+
+def test_recorded_token_ids_of_a_rewritten_reply_are_an_error() -> None:
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    sample = Sample([MSGS[1], reply, MSGS[1], reply], tokens={1: [5]})
+    with pytest.raises(MessageError, match=r"msgs\[1\]: .* Use split_rewritten\(\)"):
+        tokenize(sample, THINKING, encode)
+
+
+def test_parts_of_recorded_token_ids_cannot_be_left_out() -> None:
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    for sample in (
+        Sample([MSGS[1], reply], tokens={1: [5]}),
+        Sample([MSGS[1], reply], weights=[None, [0, 1]], tokens={1: [5]}),
+    ):
+        with pytest.raises(MessageError, match=r"msgs\[1\]: parts of a reply with recorded token ids"):
+            tokenize(sample, MARKED, encode, train_thinking=False)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------
+
+
+def test_a_template_that_rewrites_earlier_replies_is_an_error() -> None:
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    with pytest.raises(
+        MessageError, match=r"msgs\[1\]: the chat template 'thinking' writes earlier messages"
+    ) as error:
+        train([MSGS[1], reply, MSGS[1], reply], THINKING)
+    assert "split_rewritten" in error.value.advice
+
+
+def test_a_first_reply_needs_a_generation_prompt() -> None:
+    assert train([MSGS[4]], UNMARKED) == ["There.<|im_end|>"]
+    with pytest.raises(MessageError, match=r"msgs\[0\]: the conversation starts with a reply"):
+        train([MSGS[4]], ChatTemplate("{{ messages[0].content }}", name="bare"))
+
+
+@each_case(
+    ("options", "error", "text"),
+    {
+        "train_on": ({"train_on": "user"}, OptionError, "train_on: unknown value 'user'"),
+        "side": ({"side": "top"}, OptionError, "side: unknown value 'top'"),
+        "max_tokens": ({"max_tokens": 0}, OptionError, "max_tokens: must be an integer of at least 1"),
+    },
+)
+def test_an_invalid_option_is_an_error(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        train(MSGS, **options)
+
+
+def test_an_invalid_encoder_is_an_error() -> None:
+    with pytest.raises(OptionError, match="encode: expected a tokenizer or a function, got 'gpt'"):
+        tokenize(Sample(MSGS), MARKED, "gpt")
+    with pytest.raises(
+        OptionError, match="encode: expected one offset for each token, got 1 tokens and 0 offsets"
+    ):
+        tokenize(Sample(MSGS), MARKED, lambda _: ([1], []))
+
+
+def test_a_tool_result_with_other_content_is_an_error() -> None:
+    mixed = Msg("tool", [ToolResultBlock("c1", "look", "found"), TextBlock("Hm.")], "system")
+    with pytest.raises(MessageError, match=r"msgs\[3\]: the message has a tool result and other content"):
+        train([*MSGS[:3], mixed], MARKED)
+
+
+def test_a_sample_without_replies_trains_nothing() -> None:
+    assert tokenize(Sample(MSGS[:2]), MARKED, encode).trained == 0
+    assert isinstance(tokenize(Sample(MSGS[:2]), UNMARKED, encode), TokenizedSample)
