@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 REQUIRED_PACKAGES = {
     "test_chat_templates.py": "xllamacpp",
     "test_llama_cpp.py": "xllamacpp",
+    "test_llama_cpp_prompts.py": "xllamacpp",
     "test_gemini_protobuf.py": "google.ai.generativelanguage",
     "test_mcp_types.py": "mcp_types",
     "test_transformers.py": "transformers",

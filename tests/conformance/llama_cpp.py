@@ -21,9 +21,10 @@ TEXT_AFTER_RESULT: Final = "".join(REPLIES["<|answer|>"])
 
 @dataclass(frozen=True, slots=True)
 class LlamaServer:
-    """Running server, with its URL."""
+    """Running server, with its URL and the path of its model file."""
 
     url: str
+    model: Path
 
     def post(self, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         """Returns the status and the JSON body of the response to a request."""
@@ -43,11 +44,11 @@ class LlamaServer:
         return str(reply["prompt"])
 
 
-def run_server(folder: Path, template: str = "") -> Iterator[LlamaServer]:
+def run_server(folder: Path, template: str = "", *, adds_bos: bool = False) -> Iterator[LlamaServer]:
     """Yields a server whose model files are written to an empty folder. `template` replaces the chat template."""
     xllamacpp: Any = import_module("xllamacpp")
     model, projector = folder / "model.gguf", folder / "projector.gguf"
-    write_model(model)
+    write_model(model, adds_bos=adds_bos)
     write_projector(projector)
     params = xllamacpp.CommonParams()
     params.model.path, params.mmproj.path = str(model), str(projector)
@@ -56,5 +57,5 @@ def run_server(folder: Path, template: str = "") -> Iterator[LlamaServer]:
     params.warmup, params.verbosity = False, -1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # idle threads use the processor
     server = xllamacpp.Server(params)
-    yield LlamaServer(server.listening_address)
+    yield LlamaServer(server.listening_address, model)
     del server

@@ -101,8 +101,11 @@ def _transitions(vocabulary: _Vocabulary) -> Any:
     return table / numpy.sqrt(WIDTH).astype(numpy.float32)  # the norm scales a one-hot row by this factor
 
 
-def write_model(path: Path) -> None:
-    """Writes the language model with the chat template `template.jinja`."""
+def write_model(path: Path, *, adds_bos: bool = False) -> None:
+    """Writes the language model with the chat template `template.jinja`.
+
+    If `adds_bos` is True, the server adds the bos token to each prompt.
+    """
     vocabulary = _Vocabulary()
     file = gguf.GGUFWriter(str(path), "llama")
     file.add_context_length(16384)
@@ -123,7 +126,7 @@ def write_model(path: Path) -> None:
     file.add_token_merges(["\u0100 \u0100"])  # the loader requires a merge; no text contains these bytes
     file.add_bos_token_id(vocabulary.ids["<|begin|>"])
     file.add_eos_token_id(vocabulary.ids["<|end|>"])
-    file.add_add_bos_token(False)
+    file.add_add_bos_token(adds_bos)
     file.add_chat_template(Path(__file__).with_name("template.jinja").read_text("utf-8"))
     _add(file, "token_embd", numpy.eye(WIDTH, dtype=numpy.float32))
     _add(file, "output", _transitions(vocabulary).astype(numpy.float32))
