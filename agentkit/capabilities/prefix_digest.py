@@ -39,7 +39,7 @@ def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
     check_option("request", request, Mapping, "Pass a request as a dict, such as plan.request.")
     layout = as_layout(provider)
     digest = PrefixDigest(request, layout)
-    for turn in layout.read_turns(request):
+    for turn in [request.get(layout.turns)] if layout.is_rendered else layout.read_turns(request):
         digest.add_turn(turn)
     return digest.value
 

@@ -40,7 +40,8 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
         formatter = provider.chat_formatter.__name__
         yield f"{provider.parser.__name__}.layout: not the layout of {formatter}. Use {formatter}.base.layout"
     if layout.is_rendered:
-        yield from collect_findings("WireLayout", _check_text(provider, layout, model))
+        for check_text in (_check_text, _check_digest):
+            yield from collect_findings("WireLayout", check_text(provider, layout, model))
         return
     faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
     yield from faults

@@ -128,9 +128,12 @@ class UsageAnchoredCounter(TokenCounterBase):
 def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int, tuple[int, ...]]:
     """Returns a digest of the request without its turns, and a digest of each part of the turns.
 
-    The digests are valid in this process only, because Python randomizes hashes.
+    The parts of a text that a chat template wrote are its lines. The digests are valid in this process only, because Python randomizes hashes.
     """
-    parts = [part for turn in layout.read_turns(request) for part in _split_turn(turn, layout)]
+    if layout.is_rendered:
+        parts: list[Any] = str(request.get(layout.turns, "")).splitlines(keepends=True)
+    else:
+        parts = [part for turn in layout.read_turns(request) for part in _split_turn(turn, layout)]
     if parts and isinstance(parts[-1], dict):
         last = cast("dict[str, Any]", parts[-1])
         if any(_CLOSING_TAG.fullmatch(str(last.get(key))) for key in layout.texts):

@@ -17,6 +17,7 @@ from agentkit import (
     UsageAnchoredCounter,
     load_provider,
 )
+from agentkit.chat_templates import ChatTemplate
 from agentkit.provider_kit import MediaPart, RequestParts
 from agentkit.tokens.estimate import TextCounts
 from tests.cases import each_case
@@ -37,6 +38,19 @@ NAMES = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "openai", "op
 
 def request(name: str, msgs: list[Msg], **options: Any) -> dict[str, Any]:
     return load_provider(name).chat_formatter().lower(msgs, **options).request
+
+
+async def test_the_prompt_of_a_chat_template_can_begin_with_the_anchored_prompt() -> None:
+    template = ChatTemplate.builtin("zephyr")
+    counter, formatter = UsageAnchoredCounter(), template.formatter()
+    first, second = (formatter.lower(msgs).request for msgs in (MESSAGES, [*MESSAGES, *NEW]))
+    counter.anchor(first, 5_000, formatter)
+    assert await counter.count(first, formatter) == 5_000
+    new = CharacterTokenCounter().measure(second, formatter) - CharacterTokenCounter().measure(first, formatter)
+    assert new > 100
+    assert await counter.count(second, formatter) == 5_000 + new
+    other = await counter.count(formatter.lower(NEW).request, formatter)
+    assert other.estimated == ("local estimate, scaled by the last reported usage",)
 
 
 @each_case("name", NAMES)
