@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.groups import ThinkingCapabilities, ToolCapabilities, TurnCapabilities
 from agentkit.capabilities.model_rules import MISTRAL_CALL_IDS
 from agentkit.capabilities.wire_layout import WireLayout
-from agentkit.chat_templates.template_report import TemplateReport
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.template_report import TemplateReport
 
 __all__ = ["LAYOUT", "describe_report"]
 
