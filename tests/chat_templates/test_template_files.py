@@ -75,7 +75,9 @@ def test_a_folder_without_a_template_is_refused(tmp_path: Path, content: str | N
         ChatTemplate.from_folder(tmp_path / "missing")
 
 
-def write_gguf(path: Path, template: str | None, others: dict[str, str]) -> None:
+def write_gguf(
+    path: Path, template: str | None, others: dict[str, str], adds_bos: bool | None = None, pre: str = ""
+) -> None:
     from gguf import GGUFWriter
 
     writer: Any = GGUFWriter(str(path), "llama")
@@ -85,6 +87,11 @@ def write_gguf(path: Path, template: str | None, others: dict[str, str]) -> None
             writer.add_string("tokenizer.chat_template", template)
     writer.add_token_list(["<s>", "</s>", "<|end|>", "a"])
     writer.add_token_types([3, 3, 3, 1])
+    if adds_bos is not None:
+        writer.add_add_bos_token(adds_bos)
+    if pre:
+        writer.add_tokenizer_model("llama" if pre == "llama" else "gpt2")
+        writer.add_tokenizer_pre(pre)
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
     writer.add_pad_token_id(99)
@@ -102,6 +109,25 @@ def test_a_gguf_file_has_the_template_and_the_tokens(tmp_path: Path) -> None:
     assert template.additional_templates == {"tool_use": "tools"}
     assert template.special_tokens == {"bos_token": "<s>", "eos_token": "</s>"}
     assert (template.name, template.control_tokens) == ("model", frozenset({"<s>", "</s>", "<|end|>"}))
+
+
+@each_case(
+    ("adds_bos", "pre", "expected"),
+    [
+        (None, "", False),
+        (True, "", True),
+        (False, "llama-bpe", False),
+        (None, "llama-bpe", True),
+        (None, "tekken", True),
+        (None, "qwen2", False),
+        (None, "llama", True),
+    ],
+)
+def test_a_gguf_file_says_whether_the_server_adds_the_bos_token(
+    adds_bos: bool | None, pre: str, expected: bool, tmp_path: Path
+) -> None:
+    write_gguf(tmp_path / "model.gguf", "{{ bos_token }}", {}, adds_bos, pre)
+    assert ChatTemplate.from_gguf(tmp_path / "model.gguf").adds_bos is expected
 
 
 def test_a_gguf_file_without_a_template_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentkit import available_providers
 from agentkit.cli import run
 from tests.cases import each_case
 from tests.providers import MESSAGE_PROVIDERS
@@ -84,6 +85,19 @@ class TestFormat:
         code, out, _ = self.call("format", LIBRARY, "--all")
         assert code == 0
         assert sorted(json.loads(out)) == sorted(MESSAGE_PROVIDERS)
+
+    def test_a_template_writes_the_prompt_for_a_local_model(self) -> None:
+        code, out, _ = self.call(
+            "format", "--provider", "openai-completions", "--template", "zephyr", stdin=MESSAGES
+        )
+        assert code == 0
+        assert json.loads(out)["prompt"] == "<|user|>\nhi</s>\n<|assistant|>\n"
+        code, out, _ = self.call("format", "--all", "--template", "zephyr", stdin=MESSAGES)
+        assert sorted(json.loads(out)) == available_providers()
+        for provider, template in (("openai-completions", ()), ("openai", ("--template", "zephyr"))):
+            code, _, err = self.call("format", "--provider", provider, *template, stdin=MESSAGES)
+            assert code
+            assert "template: " in err
 
     def test_the_ledger_is_a_table_on_stderr(self) -> None:
         code, out, err = self.call("format", POISONED, "--keep-invalid", "--provider", "anthropic", "--ledger")
