@@ -24,7 +24,8 @@ def test_a_template_is_found_by_name_path_or_object(tmp_path: Path) -> None:
     assert find_template(template) is template
     assert find_template("chatml").jinja == ChatTemplate.builtin("im_start").jinja
     paths = (tmp_path, tmp_path / "chat_template.jinja", tmp_path / "model.gguf")
-    for path in (*paths, *map(str, paths)):
+    sources: list[Path | str] = [*paths, *map(str, paths)]
+    for path in sources:
         assert find_template(path).render([USER]).text == "Hi!"
 
 
