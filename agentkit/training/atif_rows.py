@@ -18,7 +18,7 @@ from agentkit.tools.tool import as_tools
 from agentkit.training.chat_messages import ChatMessageReader
 from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools
-from agentkit.training.row_values import get_list, get_object, get_text, refuse
+from agentkit.training.row_values import get_list, get_object, get_text, has_none, refuse
 from agentkit.training.sample import Sample, Weight
 
 __all__ = ["ATIF"]
@@ -192,6 +192,8 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
     step["message"] = _write_content(content, losses, place)
     if msg.thinking:
         step["reasoning_content"] = msg.thinking
+    if any(has_none(call.input) for call in msg.tool_uses):
+        losses.add(place, "a reader cannot distinguish an argument None from one that is missing")
     if msg.tool_uses:
         step["tool_calls"] = [
             {"tool_call_id": call.id, "function_name": call.name, "arguments": call.copy_input()}

@@ -22,7 +22,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, Source, source_from_url
 from agentkit.tools.error_marks import write_output
 from agentkit.training.row_formats import LossLog
-from agentkit.training.row_values import get_list, get_object, get_text, refuse
+from agentkit.training.row_values import drop_none, get_list, get_object, get_text, has_none, refuse
 from agentkit.training.sample import MessageWeight, Weight
 
 __all__ = ["ChatMessageReader", "ChatMessageWriter", "create_call", "write_url"]
@@ -33,12 +33,17 @@ _READ: Final = frozenset(
     {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "ipython", "eot"}
     | {*_THINKING, *_MASKS}
 )
+_NONE: Final = "a reader cannot distinguish an argument None from one that is missing"
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
 
 def create_call(id: str, name: str, arguments: object) -> ToolUseBlock:
-    """Returns a tool call. `arguments` is a JSON object or JSON text, which is kept if it is not compact JSON."""
-    values, text = read_arguments(arguments)
+    """Returns a tool call.
+
+    `arguments` is JSON text, which is kept if it is not compact, or a JSON object. Keys of an object that have the
+    value None are omitted, because `datasets` adds such keys.
+    """
+    values, text = read_arguments(drop_none(arguments))
     call = ToolUseBlock(id, name, values)
     return call if text is None or text == call.arguments else ToolUseBlock(id, name, values, text)
 
@@ -252,7 +257,7 @@ class ChatMessageWriter:
                 case "thinking":
                     thinking.append(block.thinking)
                 case "tool_use":
-                    calls.append(self._write_call(block))
+                    calls.append(self._write_call(block, f"{place}.content[{index}]"))
                 case "tool_result":
                     pass
                 case "opaque" | "invalid":
@@ -286,7 +291,9 @@ class ChatMessageWriter:
         self.losses.add(place, f"the format has no block of type {block.type}")
         return None
 
-    def _write_call(self, block: ToolUseBlock) -> dict[str, Any]:
+    def _write_call(self, block: ToolUseBlock, place: str) -> dict[str, Any]:
+        if not self.text_arguments and has_none(block.input):
+            self.losses.add(place, _NONE)
         arguments: Any = block.arguments if self.text_arguments else block.copy_input()
         return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
 

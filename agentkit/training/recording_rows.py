@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from agentkit.json_values import as_object
@@ -10,7 +11,7 @@ from agentkit.messages.serialization import dump_message, dump_messages, load_me
 from agentkit.tools.tool import as_tools
 from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools
-from agentkit.training.row_values import get_text, refuse
+from agentkit.training.row_values import get_text, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
 __all__ = ["RECORDING"]
@@ -34,7 +35,7 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     if row.get("reply") is None:
         error = as_object(row.get("error"))
         refuse("reply", f"the model call failed ({error.get('class', 'no error')}), so there is no reply")
-    request = as_object(row.get("request"))
+    request = as_object(parse_if_text(row.get("request"), "request"))
     if not request:
         refuse("request", "the row has no request", "Pass the messages that were sent as `prompt`.")
     provider = _OWN if _OWN in request else get_text(row, "provider", "")
@@ -43,7 +44,7 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
         tools: Any = request.get("tools") or ()
     else:
         tools = load_request_options(provider, request).get("tools") or ()
-    reply = load_message(row["reply"], "reply")
+    reply = load_message(parse_if_text(row["reply"], "reply"), "reply")
     msgs = [*replace_system(prompt, system), reply]
     weights = [0 if msg.role == "assistant" else None for msg in msgs[:-1]]
     source = get_text(row, "label", "") or None
@@ -60,8 +61,13 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     if sample.weights is not None and list(sample.weights) != [*expected, 1]:
         losses.add("weights", "a row of `compare` trains only its reply")
     request = {**dump_messages(prompt), **({"tools": dump_tools(sample)} if sample.tools else {})}
-    row = {"label": sample.source or "", "provider": _OWN, "model": "", "request": request}
-    return {**row, "reply": dump_message(reply), **sample.extra}
+    row = {"label": sample.source or "", "provider": _OWN, "model": "", "request": _dump(request)}
+    return {**row, "reply": _dump(dump_message(reply)), **sample.extra}
+
+
+def _dump(value: dict[str, Any]) -> str:
+    """Returns JSON text. Objects of several rows with other keys would have no common schema."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 RECORDING: Final = RowFormat(_COLUMNS, _read, _write)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from agentkit.tools.tool import Tool, as_tools, declare_tool
-from agentkit.training.row_values import parse_if_text, refuse
+from agentkit.training.row_values import drop_none, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
 __all__ = ["dump_tools", "read_tools"]
@@ -22,7 +22,16 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     tools: object = parse_if_text(row.get(key) or None, key) or []
     if not isinstance(tools, list):
         refuse(key, f"expected a list, got {type(tools).__name__}")
-    return as_tools(cast("Sequence[Any]", tools))
+    declared = cast("Sequence[Any]", tools)
+    return as_tools(drop_none(declared) if _is_filled(declared) else declared)
+
+
+def _is_filled(value: object) -> bool:
+    """Returns True if `datasets` filled in None, which only two keywords of JSON schemas have as value."""
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value).items()
+        return any((item is None and key not in ("default", "const")) or _is_filled(item) for key, item in items)
+    return isinstance(value, list) and any(map(_is_filled, cast("list[object]", value)))
 
 
 def dump_tools(sample: Sample) -> list[dict[str, Any]]:

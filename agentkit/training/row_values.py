@@ -10,7 +10,7 @@ from agentkit.errors import MessageError
 from agentkit.json_values import as_text
 from agentkit.reprs import shorten_repr
 
-__all__ = ["get_list", "get_object", "get_text", "parse_if_text", "refuse"]
+__all__ = ["drop_none", "get_list", "get_object", "get_text", "has_none", "parse_if_text", "refuse"]
 
 _ADVICE = "Fix or remove the row."
 
@@ -49,6 +49,25 @@ def get_object(value: object, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         refuse(place, f"expected a JSON object, got {shorten_repr(value, 60)}")
     return cast("dict[str, Any]", value)
+
+
+def has_none(value: object) -> bool:
+    """Returns True if a JSON object has a key with the value None, at any depth."""
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value).values()
+        return any(item is None or has_none(item) for item in items)
+    return isinstance(value, list) and any(map(has_none, cast("list[object]", value)))
+
+
+def drop_none(value: Any) -> Any:
+    """Returns a JSON value without the keys that have the value None, at any depth.
+
+    `datasets` fills in None for each key that only other rows have.
+    """
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {key: drop_none(item) for key, item in items if item is not None}
+    return [drop_none(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def parse_if_text(value: object, place: str) -> Any:

@@ -16,7 +16,7 @@ from agentkit.errors import MessageError, OptionError
 from agentkit.messages.features import Feature
 from agentkit.reprs import bounded_repr
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.sample import Sample
+from agentkit.training.sample import Sample, Weight
 from agentkit.training.text_encoder import Encode, Encoder, as_encoder
 from agentkit.training.text_spans import Span, merge_spans, subtract_spans
 
@@ -203,7 +203,7 @@ def _apply_weight(found: ReplySpans, index: int, is_trained: bool) -> tuple[list
         return found.find_reply(index) if is_reply else [found.find_message(index)]
 
     is_reply = index in found.sample.replies
-    weights = weight if isinstance(weight, tuple) else ()
+    weights: tuple[Weight, ...] = weight if isinstance(weight, tuple) else ()
     if weights:
         return (find_all() if is_trained else []) + find_blocks(1), partial(find_blocks, 0)
     if weight is None:

@@ -339,6 +339,8 @@ def test_recordings_need_the_prompt() -> None:
 
 _words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(lambda text: "<image>" not in text)
 
+_integers = st.integers(-(2**53), 2**53)
+
 
 @st.composite
 def _pairs(draw: st.DrawFn) -> Sample:
@@ -353,9 +355,7 @@ def _chats(draw: st.DrawFn, names: bool = False, thinking: bool = False, weights
     for _ in range(draw(st.integers(1, 3))):
         msgs.append(Msg(draw(_words) if names and draw(st.booleans()) else "user", draw(_words), "user"))
         if draw(st.booleans()):
-            calls = draw(
-                st.lists(st.dictionaries(_words, st.integers() | _words, max_size=2), min_size=1, max_size=2)
-            )
+            calls = draw(st.lists(st.dictionaries(_words, _integers | _words, max_size=2), min_size=1, max_size=2))
             blocks: list[Any] = [ThinkingBlock(draw(_words))] if thinking and draw(st.booleans()) else []
             ids = [f"call_{count + index}" for index in range(1, len(calls) + 1)]
             blocks += [ToolUseBlock(id, "look", values) for id, values in zip(ids, calls, strict=True)]
