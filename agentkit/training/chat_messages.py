@@ -18,7 +18,7 @@ from agentkit.messages.blocks import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.messages.message import Msg
+from agentkit.messages.message import Msg, build_trusted
 from agentkit.messages.sources import Base64Source, Source, source_from_url
 from agentkit.tools.error_marks import write_output
 from agentkit.training.row_formats import LossLog
@@ -33,6 +33,7 @@ _READ: Final = frozenset(
     {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "ipython", "eot"}
     | {*_THINKING, *_MASKS}
 )
+_TEXT_ROLES: Final = ("user", "assistant", "system")
 _NONE: Final = "a reader cannot distinguish an argument None from one that is missing"
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
@@ -76,6 +77,10 @@ class ChatMessageReader:
         """Returns one message, and adds its weight to `weights`."""
         values = get_object(message, place)
         role = values.get("role")
+        content = values.get("content")
+        if role in _TEXT_ROLES and type(content) is str and len(values) == 2:  # most messages have only a text
+            self.weights.append(None)
+            return build_trusted(role, as_text(content, place), role)
         self.weights.append(_read_weight(values, place))
         metadata = {key: value for key, value in values.items() if key not in _READ and value is not None} or None
         if role in _RESULT_ROLES:
@@ -235,6 +240,8 @@ class ChatMessageWriter:
     def write(self, msg: Msg, weight: MessageWeight, place: str) -> list[dict[str, Any]]:
         """Returns a message as one or several dicts."""
         if isinstance(msg.content, str):
+            if weight is None and (msg.name == msg.role or not msg.name):
+                return [{"role": msg.role, "content": msg.content}]
             message: dict[str, Any] = {"role": msg.role, "content": msg.content}
             if msg.name and msg.name != msg.role:
                 message["name"] = msg.name

@@ -12,7 +12,7 @@ from agentkit.training.preference_rows import read_preference, write_preference
 from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import get_list, refuse
-from agentkit.training.sample import MessageWeight, Sample
+from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 from agentkit.training.sharegpt_rows import read_sharegpt
 
 __all__ = ["DSPY", "OPENAI", "TRL"]
@@ -41,7 +41,7 @@ def _create(
     if system is not None:
         kept = [index for index, msg in enumerate(msgs) if msg.role != "system" or msg.tool_results]
         msgs, weights = replace_system(msgs, system), [None, *(weights[index] for index in kept)]
-    return Sample(msgs, read_tools(row), weights, extra=split_columns(row, columns))
+    return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, columns))
 
 
 def _write_chat(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, Final, cast
 
 from agentkit.argument_checks import check_option
 from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
@@ -15,6 +15,9 @@ from agentkit.training.sample import MessageWeight, Sample, is_reply
 from agentkit.training.served_prompts import ServedPrompts
 
 __all__ = ["LogSamples", "samples_from_log"]
+
+_TOKEN_IDS: Final = "token_ids"
+"""Key of the metadata of a reply that has its recorded token ids."""
 
 
 class LogSamples(Iterator[Sample]):
@@ -73,9 +76,10 @@ class LogSamples(Iterator[Sample]):
             prompt = prompts.build(before)
             before, tools, reply = list(prompt.msgs), prompt.tools, prompts.fit_reply(reply)
         weights: list[MessageWeight] = [0 if is_reply(msg) else None for msg in before]
-        return Sample(
-            [*before, reply], tools, [*weights, 1], reply.name, source=f"msgs[{index}]", extra=self._extra
-        )
+        ids: object = (reply.metadata or {}).get(_TOKEN_IDS)
+        tokens = {len(before): cast("list[int]", ids)} if isinstance(ids, list) else None
+        msgs, source = [*before, reply], f"msgs[{index}]"
+        return Sample(msgs, tools, [*weights, 1], reply.name, tokens, source, extra=self._extra)
 
 
 def samples_from_log(
@@ -94,6 +98,9 @@ def samples_from_log(
     Pass the formatter that built the requests. Its history policy, its rules and its budget are then applied to
     the messages before each reply. For the formatter of a chat template, the messages of the sample give the same
     text as the formatter's request, which is checked. Without a formatter, the messages are unchanged.
+
+    If the metadata of a reply has a list `token_ids`, such as those that vLLM returns with `return_token_ids`, the
+    list becomes `Sample.tokens`.
 
     Args:
         log: The conversation.

@@ -18,6 +18,7 @@ from agentkit.chat_templates.rendered_chat import RenderedChat
 from agentkit.errors import EmptyConversationError, MessageError, TemplateError
 from agentkit.messages.blocks import Block
 from agentkit.messages.message import Msg
+from agentkit.messages.usage import FinishReason
 from agentkit.training.generation_prompt import find_generation_prompts, find_header
 from agentkit.training.sample import Sample, check_unmixed
 from agentkit.training.text_spans import Span, count_common_end, find_difference
@@ -226,6 +227,17 @@ class ReplySpans:
         ]
         return [span for place in places if (span := self.find_block(*place))]
 
+    def find_unwritten_stops(self) -> list[Span]:
+        """Returns the stop tokens after replies that were cut off, which the model did not write."""
+        stop = self.template.check().stop_token if any(map(_is_cut_off, self.sample.msgs)) else ""
+        spans: list[Span] = []
+        for index in self._all_replies if stop else ():
+            start, end = self.find_reply(index)[-1]
+            text = self.text[start:end].rstrip()
+            if _is_cut_off(self.sample.msgs[index]) and text.endswith(stop):
+                spans.append((start + len(text) - len(stop), end))
+        return spans
+
     def find_start(self) -> int:
         """Returns the index after the system messages and the declarations of tools."""
         msgs = self.sample.msgs
@@ -248,6 +260,10 @@ class ReplySpans:
             return ReplySpans(replace(self.sample, tools=()), self.template, self.now).render(msgs).text
         except TemplateError:
             return None
+
+
+def _is_cut_off(msg: Msg) -> bool:
+    return msg.metadata is not None and msg.finish_reason in (FinishReason.LENGTH, FinishReason.INTERRUPTED)
 
 
 def _get_content(block: Block) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_choice
 from agentkit.errors import MessageError
+from agentkit.json_values import ensure_json_safe
 from agentkit.messages.message import Msg
 from agentkit.training.sample import Sample
 
@@ -117,7 +118,8 @@ def find_format(name: str) -> RowFormat:
 
 def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     """Returns the other columns of a row, which become `Sample.extra`. Columns with the value None are omitted."""
-    return {name: value for name, value in row.items() if name not in columns and value is not None}
+    extra = {name: value for name, value in row.items() if name not in columns and value is not None}
+    return cast("dict[str, Any]", ensure_json_safe(extra, "row")) if extra else extra
 
 
 def replace_system(msgs: Sequence[Msg], system: str | None) -> list[Msg]:

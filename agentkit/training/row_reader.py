@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from pydantic_core import from_json
+
 from agentkit.argument_checks import check_option, check_text
 from agentkit.errors import InputError, MessageError, OptionError
 from agentkit.formatting.formatter import check_messages
@@ -73,19 +75,28 @@ class RowReader(Iterator[Sample]):
     def _read(self, row: object) -> Sample:
         if isinstance(row, str | bytes):
             try:
-                row = json.loads(row)
+                row = _parse(row)
             except (ValueError, RecursionError) as error:
                 raise MessageError("row", f"the line is not JSON ({error})", "Fix or remove the line.") from None
         if not isinstance(row, Mapping):
             reason = f"expected a JSON object, got {shorten_repr(row, 60)}"
             raise MessageError("row", reason, "Fix or remove the row.")
-        values = dict(cast("Mapping[str, Any]", row))
+        mapping = cast("Mapping[str, Any]", row)
+        values = mapping if isinstance(mapping, dict) else dict(mapping)
         if self._columns:
-            moved = {name: values.pop(column) for name, column in self._columns.items() if column in values}
-            values = {**values, **moved}
+            moved = {name: values[column] for name, column in self._columns.items() if column in values}
+            kept = {name: value for name, value in values.items() if name not in self._columns.values()}
+            values = {**kept, **moved}
         if self._request is not None:
-            values.setdefault("request", self._request)
+            values = {"request": self._request, **values}
         return self._format.read(values, self._system)
+
+
+def _parse(line: str | bytes) -> object:
+    try:
+        return from_json(line, cache_strings="keys")  # faster than `json`
+    except ValueError:  # the text has lone surrogates, or is no JSON
+        return json.loads(line)
 
 
 def _check_columns(columns: Mapping[str, str] | None, names: tuple[str, ...]) -> dict[str, str]:

@@ -18,6 +18,8 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     Raises:
         MessageError: The column does not contain tools.
     """
+    if not row.get("tools") and not row.get("functions"):
+        return ()
     key = "tools" if row.get("tools") else "functions"
     tools: object = parse_if_text(row.get(key) or None, key) or []
     if not isinstance(tools, list):

@@ -48,8 +48,10 @@ class RowWriter(Iterator[dict[str, Any]]):
         sample = next(self._samples)
         self.index += 1
         place = f"samples[{self.index}]"
-        check_option(place, sample, Sample, "Pass samples.")
-        self._first = self._first or sample
+        if type(sample) is not Sample:
+            check_option(place, sample, Sample, "Pass samples.")
+        if self._first is None:
+            self._first = sample
         losses = LossLog(self._name)
         try:
             row = self._format.write(sample, losses, self._first)

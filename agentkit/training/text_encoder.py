@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, overload
 
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
@@ -45,8 +45,7 @@ def _as_function(tokenizer: Any) -> Encode:
 
     def encode_text(text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
         encoding = tokenizer.encode(text, add_special_tokens=False)
-        offsets = encoding.offsets
-        return encoding.ids, _fill_gaps(offsets) if is_trimmed else offsets
+        return encoding.ids, _Offsets(encoding, is_trimmed)
 
     return encode_text
 
@@ -58,11 +57,29 @@ def _trims_offsets(tokenizer: Any) -> bool:
     return sum(lengths) == 2 and sum(map(len, encoding.tokens)) == 3
 
 
-def _fill_gaps(offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Returns offsets in which each token starts where the previous token ends."""
-    filled: list[tuple[int, int]] = []
-    previous = 0
-    for start, end in offsets:
-        filled.append((min(previous, start), end))
-        previous = end
-    return filled
+class _Offsets(Sequence[tuple[int, int]]):
+    """Offsets of the tokens of an encoding. Few of them are read, so no list of all offsets is created.
+
+    Args:
+        encoding: Encoding of `tokenizers`.
+        is_trimmed: True if each token starts where the previous token ends.
+    """
+
+    def __init__(self, encoding: Any, is_trimmed: bool) -> None:
+        self._encoding = encoding
+        self._is_trimmed = is_trimmed
+
+    def __len__(self) -> int:
+        return len(self._encoding)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[int, int]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | Sequence[tuple[int, int]]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        start, end = self._encoding.token_to_chars(index)
+        if self._is_trimmed:
+            start = min(start, self._encoding.token_to_chars(index - 1)[1] if index else 0)
+        return start, end

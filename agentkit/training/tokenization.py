@@ -76,7 +76,8 @@ def tokenize(
     """Renders a sample with a chat template, and returns its tokens and the loss mask.
 
     A token is trained if all its characters are trained. The stop token after a reply is trained, if the template
-    writes it. A weight of the sample has precedence over `train_on`.
+    writes it, and unless the reply was cut off (`Msg.finish_reason`). A weight of the sample has precedence over
+    `train_on`.
 
     A template can mark replies with `{% generation %}` blocks. For any other template, the replies are found by
     rendering the messages before them. This fails if the template writes earlier messages differently when others
@@ -170,6 +171,7 @@ def _find_trained(
         excluded += _find_headers(found)
     if not train_thinking:
         excluded += found.find_thinking()
+    excluded += found.find_unwritten_stops()
     return subtract_spans(included, excluded) if excluded else merge_spans(included)
 
 
@@ -223,7 +225,7 @@ def _encode_piece(
         reason = f"expected one offset for each token, got {len(ids)} tokens and {len(offsets)} offsets"
         raise OptionError("encode", reason, "Return the token ids, and the start and end of each token.")
     spans = [_find_tokens(offsets, first - start, last - start) for first, last in trained]
-    return list(ids), [span for span in spans if span[0] < span[1]]
+    return ids if isinstance(ids, list) else list(ids), [span for span in spans if span[0] < span[1]]
 
 
 _get_end: Final = itemgetter(1)

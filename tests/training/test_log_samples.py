@@ -61,6 +61,13 @@ def test_each_reply_of_each_agent_becomes_a_sample() -> None:
     assert samples[2] == Sample(LOG[:6], weights=weights, viewer="Friday", source="msgs[5]")
 
 
+def test_recorded_token_ids_come_from_the_metadata() -> None:
+    reply = Msg("Friday", "There.", "assistant", metadata={"token_ids": [5, 6]})
+    (sample,) = samples_from_log([LOG[1], reply], formatter=MARKED.formatter())
+    assert sample.tokens == {1: (5, 6)}
+    assert list_trained(tokenize(sample, MARKED, encode)) == ["\x05\x06<|im_end|>"]
+
+
 def test_viewers_and_keep_select_samples() -> None:
     assert [sample.source for sample in samples_from_log(LOG, viewers=["Eve"])] == ["msgs[2]", "msgs[6]"]
     assert [sample.source for sample in samples_from_log(LOG, viewers="Eve")] == ["msgs[2]", "msgs[6]"]

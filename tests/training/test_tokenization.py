@@ -136,6 +136,14 @@ def test_a_stop_token_outside_the_marked_text_is_trained() -> None:
     assert train(MSGS, template) == [CALL_TEXT, "There.<|im_end|>"]
 
 
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_the_stop_token_after_a_reply_that_was_cut_off_is_not_trained(template: ChatTemplate) -> None:
+    reply = replace(MSGS[4], metadata={"reply": {"finish_reason": "length"}})
+    assert train([*MSGS[:4], reply], template) == [CALL_TEXT, "There."]
+    tokenized = tokenize(Sample([*MSGS[:4], reply], tokens={4: [5000]}), template, encode)
+    assert list_trained(tokenized) == [CALL_TEXT, "\u1388"]
+
+
 def test_variables_of_the_template_are_passed() -> None:
     template = ChatTemplate("{{ mode }}{% generation %}{{ messages[-1].content }}{% endgeneration %}")
     sample = Sample(MSGS[-1:], extra={"chat_template_kwargs": {"mode": "fast"}})
