@@ -85,7 +85,7 @@ LARGE_PACKAGES: Final = frozenset(
 )
 
 OPTIONAL_DEPENDENCIES: Final[dict[str, set[str]]] = {
-    "cli": {"typer", "click", "rich"},
+    "cli": {"typer", "click", "rich", "tokenizers"},
     "tools": {"docstring_parser"},
     "media": {"httpx2", "PIL"},
     "prompts": {"jinja2", "yaml", "json_repair", "typing_extensions"},  # typing_extensions: for type checkers only

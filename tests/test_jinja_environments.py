@@ -166,7 +166,7 @@ def test_a_missing_package_is_named_when_the_prompt_environment_is_created(
 def test_a_missing_package_is_named_when_the_model_environment_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
     get_sandbox_class.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[tokens\]"):
+    with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[templates\]"):
         model_environment()
 
 
