@@ -8,13 +8,14 @@ from typing import Any, Final, cast
 
 from agentkit.errors import MessageError
 from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ToolUseBlock
-from agentkit.messages.message import Msg
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, build_trusted
 from agentkit.tools.error_marks import write_output
 from agentkit.training.chat_messages import ChatMessageReader, write_url
 from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import get_list, get_object, get_text, parse_if_text, refuse
-from agentkit.training.sample import Sample, Weight
+from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 
 __all__ = ["SHAREGPT", "read_sharegpt"]
 
@@ -22,6 +23,7 @@ _COLUMNS: Final = ("conversations", "system", "tools", "images", "image")
 _USER: Final = ("human", "user")
 _REPLY: Final = ("gpt", "assistant", "chatgpt", "bing", "bard")
 _RESULT: Final = ("observation", "tool", "tool_response", "function_response")
+_SPEAKERS: Final = {"user": "human", "assistant": "gpt", "system": "system"}
 _IMAGE: Final = "<image>"
 """Text that stands for the next image of the row."""
 
@@ -41,14 +43,14 @@ def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
     images = _list_images(row)
     reader = _TurnReader(ChatMessageReader(iter(images)))
     msgs = [reader.read(turn, f"conversations[{index}]") for index, turn in enumerate(turns)]
-    weights: list[Weight] = reader.weights
+    weights: list[MessageWeight] = reader.weights
     msgs = _place_images(msgs, images, reader.messages)
     prompt = get_text(row, "system", "")
     if system is not None or prompt:
         kept = [index for index, msg in enumerate(msgs) if msg.role != "system" or msg.tool_results]
         msgs = replace_system(msgs, prompt if system is None else system)
         weights = [None, *(weights[index] for index in kept)]
-    return Sample(msgs, read_tools(row), weights, extra=split_columns(row, _COLUMNS))
+    return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, _COLUMNS))
 
 
 class _TurnReader:
@@ -56,22 +58,24 @@ class _TurnReader:
 
     def __init__(self, messages: ChatMessageReader) -> None:
         self.messages = messages
-        self.weights: list[Weight] = []
+        self.weights: list[MessageWeight] = []
 
     def read(self, value: object, place: str) -> Msg:
         turn = get_object(value, place)
         speaker = turn.get("from", turn.get("role"))
         text = get_text(turn, "value" if "value" in turn else "content", place)
         weight: Any = turn.get("weight")
-        if weight not in (0, 1, None):
+        if weight is not None and weight not in (0, 1):
             refuse(f"{place}.weight", f"expected 0 or 1, got {weight!r}")
         self.weights.append(None if weight is None else int(weight))
-        if speaker == "system":
-            return Msg("system", text, "system")
-        if speaker in _USER:
-            return Msg("user", self._split_at_images(text, place), "user")
         if speaker in _REPLY:
-            return Msg("assistant", text, "assistant")
+            return build_trusted("assistant", text, "assistant")
+        if speaker == "system":
+            return build_trusted("system", text, "system")
+        if speaker in _USER:
+            if _IMAGE not in text:
+                return build_trusted("user", text, "user")
+            return Msg("user", self._split_at_images(text, place), "user")
         if speaker == "function_call":
             return Msg("assistant", [*self._read_calls(text, place)], "assistant")
         if speaker in _RESULT:
@@ -84,9 +88,7 @@ class _TurnReader:
             call = get_object(item, f"{place}.value")
             yield self.messages.add_call("", get_text(call, "name", place), call.get("arguments"), place)
 
-    def _split_at_images(self, text: str, place: str) -> str | list[Block]:
-        if _IMAGE not in text:
-            return text
+    def _split_at_images(self, text: str, place: str) -> list[Block]:
         blocks: list[Block] = []
         for index, piece in enumerate(text.split(_IMAGE)):
             if index:
@@ -133,7 +135,10 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 
 
 def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str]) -> list[dict[str, Any]]:
-    msg, place = sample.msgs[index], f"msgs[{index}]"
+    msg, weight = sample.msgs[index], sample.get_weight(index)
+    if isinstance(msg.content, str) and weight is None:
+        return [{"from": _SPEAKERS[msg.role], "value": msg.content}]
+    place = f"msgs[{index}]"
     if msg.tool_results:
         return [
             {"from": "observation", "value": _write_result(block, losses, place)} for block in msg.tool_results
@@ -142,12 +147,10 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
     text = _write_blocks(msg, losses, place, images)
     calls = [{"name": call.name, "arguments": call.copy_input()} for call in msg.tool_uses]
     if text or not calls:
-        speaker = {"user": "human", "assistant": "gpt"}.get(msg.role, "system")
-        turns.append({"from": "gpt" if calls else speaker, "value": text})
+        turns.append({"from": "gpt" if calls else _SPEAKERS[msg.role], "value": text})
     if calls:
         value = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
         turns.append({"from": "function_call", "value": value})
-    weight = sample.get_weight(index)
     if isinstance(weight, tuple):
         losses.add(place, "the format has no weights of blocks")
     elif weight is not None:
@@ -183,6 +186,8 @@ def _check_results(sample: Sample, losses: LossLog) -> None:
     """Adds a loss for each result that is not at the place at which a reader expects it, because it has no id."""
     opened: list[str] = []
     for index, msg in enumerate(sample.msgs):
+        if not msg.features & Feature.TOOL:
+            continue
         opened += [block.id for block in msg.tool_uses]
         for block in msg.tool_results:
             expected = opened.pop(0) if opened else None
