@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
-from agentkit.json_values import as_object
+from agentkit.json_values import as_object, copy_json
 from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import as_tools
-from agentkit.training.chat_messages import ChatMessageReader
+from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools
 from agentkit.training.row_values import get_list, get_object, get_text, has_none, refuse
@@ -42,7 +42,7 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
         reader.read(get_object(step, f"steps[{index}]"), f"steps[{index}]")
     if not reader.msgs:
         refuse("steps", "the trajectory has no steps")
-    agent = dict(reader.agent)
+    agent: dict[str, Any] = copy_json(reader.agent)
     tools = as_tools(get_list(agent, "tool_definitions", "agent"))
     agent.pop("tool_definitions", None)
     extra = split_columns(row, ATIF.columns)
@@ -184,7 +184,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dict[str, Any]:
     msg, weight, place = sample.msgs[index], sample.get_weight(index), f"msgs[{index}]"
     is_reply = msg.role == "assistant" or bool(msg.tool_uses)
-    others = dict(as_object((msg.metadata or {}).get(_METADATA)))
+    others = copy_json(as_object((msg.metadata or {}).get(_METADATA)))
     content = [block for block in msg.blocks if block.type not in ("thinking", "tool_use")]
     step: dict[str, Any] = {"step_id": number, "source": "agent" if is_reply else msg.role}
     if msg.timestamp:

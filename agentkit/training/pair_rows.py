@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from agentkit.messages.blocks import ImageBlock
 from agentkit.messages.message import Msg
-from agentkit.training.chat_messages import ChatMessageReader
+from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, split_columns
 from agentkit.training.row_values import get_list, get_text, refuse
 from agentkit.training.sample import Sample

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.messages.message import Msg
-from agentkit.training.chat_messages import ChatMessageReader, ChatMessageWriter
+from agentkit.training.chat_message_reader import ChatMessageReader
+from agentkit.training.chat_message_writer import ChatMessageWriter
 from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import get_list, get_object, refuse

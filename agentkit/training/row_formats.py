@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_choice
 from agentkit.errors import MessageError
-from agentkit.json_values import ensure_json_safe
+from agentkit.json_values import copy_json, ensure_json_safe
 from agentkit.messages.message import Msg
 from agentkit.training.sample import Sample
 
@@ -119,7 +119,7 @@ def find_format(name: str) -> RowFormat:
 def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     """Returns the other columns of a row, which become `Sample.extra`. Columns with the value None are omitted."""
     extra = {name: value for name, value in row.items() if name not in columns and value is not None}
-    return cast("dict[str, Any]", ensure_json_safe(extra, "row")) if extra else extra
+    return cast("dict[str, Any]", copy_json(ensure_json_safe(extra, "row"))) if extra else extra
 
 
 def replace_system(msgs: Sequence[Msg], system: str | None) -> list[Msg]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from agentkit.argument_checks import check_option
 from agentkit.errors import InputError, MessageError, OptionError
+from agentkit.json_values import copy_json
 from agentkit.training.row_formats import FormatName, LossLog, find_format
 from agentkit.training.sample import Sample
 
@@ -55,6 +56,8 @@ class RowWriter(Iterator[dict[str, Any]]):
         losses = LossLog(self._name)
         try:
             row = self._format.write(sample, losses, self._first)
+            if sample.extra:  # the row must share nothing with the sample
+                row = copy_json(row)
         except InputError as error:
             raise MessageError(f"{place}.{error.place}", error.reason, error.advice) from None
         for where, reason in losses.losses:

@@ -11,7 +11,8 @@ from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.tools.error_marks import write_output
-from agentkit.training.chat_messages import ChatMessageReader, write_url
+from agentkit.training.chat_message_reader import ChatMessageReader
+from agentkit.training.chat_message_writer import write_url
 from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import get_list, get_object, get_text, parse_if_text, refuse

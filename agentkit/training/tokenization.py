@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
 from agentkit.argument_checks import check_choice, check_int, check_option
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.errors import MessageError, OptionError
-from agentkit.messages.features import Feature
 from agentkit.reprs import bounded_repr
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.sample import Sample, Weight
+from agentkit.training.sample import Sample
 from agentkit.training.text_encoder import Encode, Encoder, as_encoder
-from agentkit.training.text_spans import Span, merge_spans, subtract_spans
+from agentkit.training.text_spans import Span, merge_spans
+from agentkit.training.trained_spans import TrainOn, find_trained
 
-__all__ = ["Side", "TokenizedSample", "TrainOn", "tokenize"]
-
-TrainOn: TypeAlias = Literal["assistant", "all", "last"]
-"""Messages that are trained: all replies, all messages except system messages, or the last reply."""
+__all__ = ["Side", "TokenizedSample", "tokenize"]
 
 Side: TypeAlias = Literal["right", "left"]
 """Side on which a long sample is cut."""
@@ -123,7 +119,7 @@ def tokenize(
         check_int("max_tokens", max_tokens, 1)
     encode_text = as_encoder(encode)
     found = ReplySpans(sample, template, now)
-    trained = _find_trained(found, train_on, train_thinking, train_generation_prompt)
+    trained = find_trained(found, train_on, train_thinking, train_generation_prompt)
     if sample.tokens:
         ids, spans = _splice(found, trained, sample.tokens, encode_text, train_thinking)
     else:
@@ -142,75 +138,6 @@ def _build(ids: list[int], spans: list[Span]) -> TokenizedSample:
     mask += [0] * (len(ids) - position)
     labels += [IGNORED_LABEL] * (len(ids) - position)
     return TokenizedSample(ids, mask, labels, spans)
-
-
-# -- trained texts -----------------------------------------------------------------------------------------------
-
-
-def _find_trained(
-    found: ReplySpans, train_on: TrainOn, train_thinking: bool, train_generation_prompt: bool
-) -> list[Span]:
-    """Returns the trained texts, as indexes of the rendered text."""
-    sample = found.sample
-    if train_on == "all":
-        included = [(found.find_start(), len(found.text)), *found.find_all_replies()]
-        excluded = _find_excluded(found)
-    elif train_on == "assistant" and sample.weights is None and sample.viewer is None:
-        included, excluded = found.find_all_replies(), []
-    else:
-        included, excluded = [], []
-    if sample.weights is not None or (train_on != "all" and not included):
-        replies = sample.replies[-1:] if train_on == "last" else sample.replies if train_on == "assistant" else ()
-        for index in range(len(sample.msgs)):
-            added, removed = _apply_weight(found, index, index in replies)
-            included += added
-            excluded += removed() if train_on == "all" or added else ()
-    if train_generation_prompt:
-        included = [found.add_header(span) for span in included]
-    elif train_on == "all":
-        excluded += _find_headers(found)
-    if not train_thinking:
-        excluded += found.find_thinking()
-    excluded += found.find_unwritten_stops()
-    return subtract_spans(included, excluded) if excluded else merge_spans(included)
-
-
-def _find_headers(found: ReplySpans) -> list[Span]:
-    """Returns the generation prompts before replies, of which the model writes none."""
-    spans = found.find_all_replies()
-    return [(found.add_header(span)[0], span[0]) for span in spans]
-
-
-def _find_excluded(found: ReplySpans) -> list[Span]:
-    """Returns the messages of users that contain media."""
-    return [
-        found.find_message(index)
-        for index, msg in enumerate(found.sample.msgs)
-        if msg.role == "user" and msg.features & Feature.MEDIA
-    ]
-
-
-def _apply_weight(found: ReplySpans, index: int, is_trained: bool) -> tuple[list[Span], Callable[[], list[Span]]]:
-    """Returns the texts of a message that are trained, and a function that returns its other texts."""
-    weight = found.sample.get_weight(index)
-
-    def find_blocks(wanted: int) -> list[Span]:
-        numbers = [number for number, item in enumerate(weights) if item == wanted]
-        spans = [span for number in numbers if (span := found.find_block(index, number))]
-        if spans and is_reply and weights[-1] == wanted:  # the stop token belongs to the last block
-            spans[-1] = spans[-1][0], found.find_reply(index)[-1][1]
-        return spans
-
-    def find_all() -> list[Span]:
-        return found.find_reply(index) if is_reply else [found.find_message(index)]
-
-    is_reply = index in found.sample.replies
-    weights: tuple[Weight, ...] = weight if isinstance(weight, tuple) else ()
-    if weights:
-        return (find_all() if is_trained else []) + find_blocks(1), partial(find_blocks, 0)
-    if weight is None:
-        return (find_all() if is_trained else []), list
-    return (find_all(), list) if weight else ([], find_all)
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------

@@ -602,3 +602,21 @@ def test_invalid_arguments_are_errors() -> None:
         dump_rows("openai", [], on_loss=ANY or "drop")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"samples\[0\]: expected Sample"):
         dump("openai", {})  # type: ignore[arg-type]
+
+
+def test_rows_and_samples_share_nothing() -> None:
+    row = {
+        "messages": [_MESSAGE, {"role": "assistant", "tool_calls": [_call("call_1", {"q": {"a": [1]}})]}],
+        "tools": [TOOL_DICT],
+        "chat_template_kwargs": {"a": [1]},
+    }
+    stored = json.dumps(row)
+    (sample,) = load("openai", row)
+    (written,) = dump("trl", sample)
+    written["chat_template_kwargs"]["a"].append(2)
+    written["messages"][1]["tool_calls"][0]["function"]["arguments"]["q"]["a"].append(2)
+    assert json.dumps(row) == stored
+    assert sample == load("openai", row)[0]
+    assert sample.msgs[1].tool_uses[0].input == {"q": {"a": [1]}}
+    sample.variables["b"] = 1
+    assert sample.variables == {"a": [1]}

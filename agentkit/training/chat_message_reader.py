@@ -1,9 +1,9 @@
-"""Messages of rows in the form of OpenAI Chat Completions, as many training libraries store them."""
+"""`ChatMessageReader`: reads messages in the form of OpenAI Chat Completions, as many libraries store them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
@@ -12,20 +12,17 @@ from agentkit.messages.blocks import (
     AudioBlock,
     Block,
     ImageBlock,
-    MediaBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
 from agentkit.messages.message import Msg, build_trusted
-from agentkit.messages.sources import Base64Source, Source, source_from_url
-from agentkit.tools.error_marks import write_output
-from agentkit.training.row_formats import LossLog
-from agentkit.training.row_values import drop_none, get_list, get_object, get_text, has_none, refuse
+from agentkit.messages.sources import Base64Source, source_from_url
+from agentkit.training.row_values import drop_none, get_list, get_object, get_text, refuse
 from agentkit.training.sample import MessageWeight, Weight
 
-__all__ = ["ChatMessageReader", "ChatMessageWriter", "create_call", "write_url"]
+__all__ = ["ChatMessageReader", "create_call"]
 
 _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
 _MASKS: Final = ("weight", "masked")
@@ -34,7 +31,6 @@ _READ: Final = frozenset(
     | {*_THINKING, *_MASKS}
 )
 _TEXT_ROLES: Final = ("user", "assistant", "system")
-_NONE: Final = "a reader cannot distinguish an argument None from one that is missing"
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
 
@@ -208,124 +204,3 @@ def _read_weight(values: Mapping[str, Any], place: str) -> Weight:
     if weight is not None and (not isinstance(weight, int | float) or weight not in (0, 1)):
         refuse(f"{place}.weight", f"expected 0 or 1, got {weight!r}")
     return None if weight is None else int(weight)
-
-
-# -- writing -----------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class ChatMessageWriter:
-    """Writer of messages.
-
-    Attributes:
-        losses: Log of the content that the messages cannot contain.
-        text_arguments: True to write the arguments of tool calls as JSON text. False to write them as an object.
-        has_weights: True if the format has a field for the weight of a reply.
-    """
-
-    losses: LossLog
-    text_arguments: bool = True
-    has_weights: bool = True
-
-    def write_all(
-        self, msgs: Iterable[Msg], weights: Sequence[MessageWeight] | None = None, place: str = "msgs"
-    ) -> list[dict[str, Any]]:
-        """Returns the messages. Each tool result becomes a message of its own."""
-        written: list[dict[str, Any]] = []
-        for index, msg in enumerate(msgs):
-            weight = None if weights is None else weights[index]
-            written += self.write(msg, weight, f"{place}[{index}]")
-        return written
-
-    def write(self, msg: Msg, weight: MessageWeight, place: str) -> list[dict[str, Any]]:
-        """Returns a message as one or several dicts."""
-        if isinstance(msg.content, str):
-            if weight is None and (msg.name == msg.role or not msg.name):
-                return [{"role": msg.role, "content": msg.content}]
-            message: dict[str, Any] = {"role": msg.role, "content": msg.content}
-            if msg.name and msg.name != msg.role:
-                message["name"] = msg.name
-            return [self._add_weight(message, weight, place)]
-        results = [self._write_result(block, f"{place}.content[{i}]") for i, block in _list_results(msg)]
-        if results and len(results) == len(msg.content):
-            if weight:
-                self.losses.add(place, "the format trains no tool results")
-            return results
-        return [self._add_weight(self._write_blocks(msg, place), weight, place), *results]
-
-    def _write_blocks(self, msg: Msg, place: str) -> dict[str, Any]:
-        content: list[Block] = []
-        thinking: list[str] = []
-        calls: list[dict[str, Any]] = []
-        for index, block in enumerate(msg.blocks):
-            match block.type:
-                case "text" | "image" | "audio" | "video" | "document":
-                    content.append(block)
-                case "thinking":
-                    thinking.append(block.thinking)
-                case "tool_use":
-                    calls.append(self._write_call(block, f"{place}.content[{index}]"))
-                case "tool_result":
-                    pass
-                case "opaque" | "invalid":
-                    self.losses.add(f"{place}.content[{index}]", f"the format has no block of type {block.type}")
-        message: dict[str, Any] = {
-            "role": "assistant" if calls else msg.role,
-            "content": self._write_content(content, place, is_call=bool(calls)),
-        }
-        if msg.name and msg.name != message["role"]:
-            message["name"] = msg.name
-        if thinking:
-            message["reasoning_content"] = "\n".join(thinking)
-        return {**message, "tool_calls": calls} if calls else message
-
-    def _write_content(self, blocks: Sequence[Block], place: str, *, is_call: bool = False) -> Any:
-        if not blocks:
-            return None if is_call else ""
-        if all(isinstance(block, TextBlock) for block in blocks) and len(blocks) == 1:
-            return cast("TextBlock", blocks[0]).text
-        return [part for block in blocks if (part := self._write_part(block, place))]
-
-    def _write_part(self, block: Block, place: str) -> dict[str, Any] | None:
-        if isinstance(block, TextBlock):
-            return {"type": "text", "text": block.text}
-        source = block.source if isinstance(block, MediaBlock) else None
-        if isinstance(block, ImageBlock) and source is not None:
-            return {"type": "image_url", "image_url": {"url": write_url(source)}}
-        if isinstance(block, AudioBlock) and isinstance(source, Base64Source):
-            audio = {"data": source.data, "format": source.media_type.rpartition("/")[2]}
-            return {"type": "input_audio", "input_audio": audio}
-        self.losses.add(place, f"the format has no block of type {block.type}")
-        return None
-
-    def _write_call(self, block: ToolUseBlock, place: str) -> dict[str, Any]:
-        if not self.text_arguments and has_none(block.input):
-            self.losses.add(place, _NONE)
-        arguments: Any = block.arguments if self.text_arguments else block.copy_input()
-        return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
-
-    def _write_result(self, block: ToolResultBlock, place: str) -> dict[str, Any]:
-        output = write_output(block, lambda item: self._write_part(item, place))
-        content: Any = output if isinstance(output, str) else [part for part in output if part]
-        message = {"role": "tool", "tool_call_id": block.id, "content": content}
-        return {**message, "name": block.name} if block.name else message
-
-    def _add_weight(self, message: dict[str, Any], weight: MessageWeight, place: str) -> dict[str, Any]:
-        if isinstance(weight, tuple):
-            self.losses.add(place, "the format has no weights of blocks")
-        elif weight is not None and self.has_weights and message["role"] == "assistant":
-            return {**message, "weight": weight}
-        elif weight and message["role"] != "assistant":
-            self.losses.add(place, "the format trains only messages of the assistant")
-        return message
-
-
-def write_url(source: Source) -> str:
-    """Returns the URL of a source. Data become a data URL."""
-    if isinstance(source, Base64Source):
-        return f"data:{source.media_type};base64,{source.data}"
-    return source.url
-
-
-def _list_results(msg: Msg) -> list[tuple[int, ToolResultBlock]]:
-    return [(index, block) for index, block in enumerate(msg.blocks) if isinstance(block, ToolResultBlock)]
