@@ -55,9 +55,9 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
 
 def _replace_system(reader: _StepReader, tools: Sequence[Any], extra: dict[str, Any], system: str) -> Sample:
     msgs = replace_system(reader.msgs, system)
-    kept = [index for index, msg in enumerate(reader.msgs) if msg.role != "system" or msg.tool_results]
-    weights = [None, *(reader.weights[index] for index in kept)]
-    tokens = {kept.index(index) + 1: ids for index, ids in reader.tokens.items()}
+    indexes = [index for index, msg in enumerate(reader.msgs) if msg.role != "system" or msg.tool_results]
+    weights = [None, *(reader.weights[index] for index in indexes)]
+    tokens = {indexes.index(index) + 1: ids for index, ids in reader.tokens.items()}
     return Sample(msgs, tools, weights, tokens=tokens, extra=extra)
 
 

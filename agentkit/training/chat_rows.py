@@ -10,7 +10,7 @@ from agentkit.messages.message import Msg
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
 from agentkit.training.preference_rows import read_preference, write_preference
-from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
+from agentkit.training.row_formats import LossLog, RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import get_list, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
@@ -39,9 +39,7 @@ def _create(
     system: str | None,
     columns: Sequence[str],
 ) -> Sample:
-    if system is not None:
-        kept = [index for index, msg in enumerate(msgs) if msg.role != "system" or msg.tool_results]
-        msgs, weights = replace_system(msgs, system), [None, *(weights[index] for index in kept)]
+    msgs, weights = replace_weighted_system(msgs, weights, system)
     return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, columns))
 
 

@@ -43,9 +43,9 @@ def _read(columns: _Columns, row: dict[str, Any], system: str | None) -> Sample:
         refuse(columns.prompt, "the row has no such column")
     texts = [get_text(row, columns.prompt, ""), get_text(row, columns.input, "") if columns.input else ""]
     prompt = "\n".join(filter(None, texts))
-    shown = get_text(row, columns.system, "") if columns.system else ""
-    shown = shown if system is None else system
-    msgs = [Msg("system", shown, "system")] if shown or system is not None else []
+    prompt_text = get_text(row, columns.system, "") if columns.system else ""
+    prompt_text = prompt_text if system is None else system
+    msgs = [Msg("system", prompt_text, "system")] if prompt_text or system is not None else []
     for index, pair in enumerate(get_list(row, columns.history, "") if columns.history else []):
         msgs += _read_pair(pair, f"{columns.history}[{index}]")
     msgs.append(Msg("user", [*_read_image(row), *_as_text(prompt)] if row.get("image") else prompt, "user"))

@@ -11,7 +11,7 @@ from agentkit.argument_checks import check_choice
 from agentkit.errors import MessageError
 from agentkit.json_values import copy_json, ensure_json_safe
 from agentkit.messages.message import Msg
-from agentkit.training.sample import Sample
+from agentkit.training.sample import MessageWeight, Sample
 
 __all__ = [
     "FORMAT_NAMES",
@@ -21,6 +21,7 @@ __all__ = [
     "find_format",
     "refuse_format",
     "replace_system",
+    "replace_weighted_system",
     "split_columns",
 ]
 
@@ -78,10 +79,10 @@ class LossLog:
             if msg.name not in ("", viewer, *_NAMES_OF_ROLES):
                 self.add(f"{place}[{index}].name", f"the format has no field for the name {msg.name!r}")
 
-    def add_fields(self, sample: Sample, *kept: str) -> None:
-        """Adds a loss for each field of the sample that is not in `kept` and that has a value."""
+    def add_fields(self, sample: Sample, *fields: str) -> None:
+        """Adds a loss for each field of the sample that is not in `fields` and that has a value."""
         for name in ("tools", "weights", "tokens", "rejected", "extra"):
-            if name not in kept and getattr(sample, name):
+            if name not in fields and getattr(sample, name):
                 self.add(name, f"the format has no field for {name}")
 
 
@@ -127,6 +128,16 @@ def replace_system(msgs: Sequence[Msg], system: str | None) -> list[Msg]:
     if system is None:
         return list(msgs)
     return [Msg("system", system, "system"), *(msg for msg in msgs if msg.role != "system" or msg.tool_results)]
+
+
+def replace_weighted_system(
+    msgs: Sequence[Msg], weights: Sequence[MessageWeight], system: str | None
+) -> tuple[list[Msg], list[MessageWeight]]:
+    """Returns messages with another system prompt, and their weights."""
+    if system is None:
+        return list(msgs), list(weights)
+    indexes = [index for index, msg in enumerate(msgs) if msg.role != "system" or msg.tool_results]
+    return replace_system(msgs, system), [None, *(weights[index] for index in indexes)]
 
 
 def refuse_format(format: str, place: str, reason: str) -> MessageError:

@@ -85,8 +85,8 @@ class RowReader(Iterator[Sample]):
         values = mapping if isinstance(mapping, dict) else dict(mapping)
         if self._columns:
             moved = {name: values[column] for name, column in self._columns.items() if column in values}
-            kept = {name: value for name, value in values.items() if name not in self._columns.values()}
-            values = {**kept, **moved}
+            others = {name: value for name, value in values.items() if name not in self._columns.values()}
+            values = {**others, **moved}
         if self._request is not None:
             values = {"request": self._request, **values}
         return self._format.read(values, self._system)

@@ -13,7 +13,7 @@ from agentkit.messages.message import Msg, build_trusted
 from agentkit.tools.error_marks import write_output
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import write_url
-from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
+from agentkit.training.row_formats import LossLog, RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import get_list, get_object, get_text, parse_if_text, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
@@ -47,10 +47,7 @@ def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
     weights: list[MessageWeight] = reader.weights
     msgs = _place_images(msgs, images, reader.messages)
     prompt = get_text(row, "system", "")
-    if system is not None or prompt:
-        kept = [index for index, msg in enumerate(msgs) if msg.role != "system" or msg.tool_results]
-        msgs = replace_system(msgs, prompt if system is None else system)
-        weights = [None, *(weights[index] for index in kept)]
+    msgs, weights = replace_weighted_system(msgs, weights, (prompt or None) if system is None else system)
     return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, _COLUMNS))
 
 

@@ -97,7 +97,7 @@ def tokenize(
         The token ids, the loss mask, the labels, and the trained spans.
 
     Raises:
-        MessageError: The text of a message cannot be found, or a message contains a tool result and other content.
+        MessageError: The text of a message cannot be found, or a message has a tool result and other content.
         OptionError: An option is invalid.
         TemplateError: The template refuses the messages.
 
@@ -118,12 +118,12 @@ def tokenize(
     if max_tokens is not None:
         check_int("max_tokens", max_tokens, 1)
     encode_text = as_encoder(encode)
-    found = ReplySpans(sample, template, now)
-    trained = find_trained(found, train_on, train_thinking, train_generation_prompt)
+    rendered = ReplySpans(sample, template, now)
+    trained = find_trained(rendered, train_on, train_thinking, train_generation_prompt)
     if sample.tokens:
-        ids, spans = _splice(found, trained, sample.tokens, encode_text, train_thinking)
+        ids, spans = _splice(rendered, trained, sample.tokens, encode_text, train_thinking)
     else:
-        ids, spans = _encode_piece(encode_text, found.text, 0, len(found.text), trained)
+        ids, spans = _encode_piece(encode_text, rendered.text, 0, len(rendered.text), trained)
     if max_tokens is not None and len(ids) > max_tokens:
         ids, spans = _truncate(ids, spans, max_tokens, side, _find_eos(template, encode_text))
     return _build(ids, spans)
@@ -168,7 +168,7 @@ def _find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> Sp
 
 
 def _splice(
-    found: ReplySpans,
+    rendered: ReplySpans,
     trained: Sequence[Span],
     tokens: Mapping[int, Sequence[int]],
     encode: Encode,
@@ -176,39 +176,39 @@ def _splice(
 ) -> tuple[list[int], list[Span]]:
     """Encodes the texts between recorded replies. Returns all token ids, and the trained tokens."""
     ids, spans, position = list[int](), list[Span](), 0
-    for start, end, recorded in _list_recorded(found, tokens, encode, train_thinking):
-        piece, inner = _encode_piece(encode, found.text, position, start, trained)
+    for start, end, recorded in _list_recorded(rendered, tokens, encode, train_thinking):
+        piece, inner = _encode_piece(encode, rendered.text, position, start, trained)
         spans += [(first + len(ids), last + len(ids)) for first, last in inner]
         ids += piece
         if any(first < end and last > start for first, last in trained):
             spans.append((len(ids), len(ids) + len(recorded)))
         ids += recorded
         position = end
-    piece, inner = _encode_piece(encode, found.text, position, len(found.text), trained)
+    piece, inner = _encode_piece(encode, rendered.text, position, len(rendered.text), trained)
     spans += [(first + len(ids), last + len(ids)) for first, last in inner]
     return ids + piece, merge_spans(spans)
 
 
 def _list_recorded(
-    found: ReplySpans, tokens: Mapping[int, Sequence[int]], encode: Encode, train_thinking: bool
+    rendered: ReplySpans, tokens: Mapping[int, Sequence[int]], encode: Encode, train_thinking: bool
 ) -> Iterator[tuple[int, int, Sequence[int]]]:
     """Yields start and end of the text that recorded tokens replace, and the tokens."""
-    stop = found.template.check().stop_token
+    stop = rendered.template.check().stop_token
     stop_ids = list(encode(stop)[0]) if stop else []
     for index in sorted(tokens):
         recorded = tokens[index]
         place = f"msgs[{index}]"
-        if isinstance(found.sample.get_weight(index), tuple) or not (
-            train_thinking or all(block.type != "thinking" for block in found.sample.msgs[index].blocks)
+        if isinstance(rendered.sample.get_weight(index), tuple) or not (
+            train_thinking or all(block.type != "thinking" for block in rendered.sample.msgs[index].blocks)
         ):
             reason = "parts of a reply with recorded token ids cannot be left out of training"
             raise MessageError(place, reason, "Use one weight for the message, or remove its token ids.")
-        if not found.is_unchanged(index):
+        if not rendered.is_unchanged(index):
             reason = "the chat template writes the reply or its prompt differently when other messages follow"
             raise MessageError(place, reason, "Use split_rewritten().")
-        spans = found.find_reply(index)
+        spans = rendered.find_reply(index)
         start, end = spans[0][0], spans[-1][1]
-        reply = found.text[start:end].rstrip()
+        reply = rendered.text[start:end].rstrip()
         if stop and reply.endswith(stop):
             # The text before the stop token is replaced. So is the stop token, if the model wrote it.
             is_stopped = bool(stop_ids) and list(recorded[-len(stop_ids) :]) == stop_ids
@@ -231,10 +231,10 @@ def _truncate(
 ) -> tuple[list[int], list[Span]]:
     """Keeps the first or last tokens, and replaces the last token by `eos` as torchtune does."""
     first = 0 if side == "right" else len(ids) - max_tokens
-    kept = ids[first : first + max_tokens]
+    remaining = ids[first : first + max_tokens]
     end = max_tokens
-    if eos is not None and kept[-1] != eos:
-        kept[-1] = eos
+    if eos is not None and remaining[-1] != eos:
+        remaining[-1] = eos
         end -= 1
     moved = [(max(start - first, 0), min(last - first, end)) for start, last in spans]
-    return kept, [span for span in moved if span[0] < span[1]]
+    return remaining, [span for span in moved if span[0] < span[1]]

@@ -18,63 +18,65 @@ TrainOn: TypeAlias = Literal["assistant", "all", "last"]
 
 
 def find_trained(
-    found: ReplySpans, train_on: TrainOn, train_thinking: bool, train_generation_prompt: bool
+    rendered: ReplySpans, train_on: TrainOn, train_thinking: bool, train_generation_prompt: bool
 ) -> list[Span]:
     """Returns the trained texts, as indexes of the rendered text."""
-    sample = found.sample
+    sample = rendered.sample
     if train_on == "all":
-        included = [(found.find_start(), len(found.text)), *found.find_all_replies()]
-        excluded = _find_excluded(found)
+        included = [(rendered.find_start(), len(rendered.text)), *rendered.find_all_replies()]
+        excluded = _find_excluded(rendered)
     elif train_on == "assistant" and sample.weights is None and sample.viewer is None:
-        included, excluded = found.find_all_replies(), []
+        included, excluded = rendered.find_all_replies(), []
     else:
         included, excluded = [], []
     if sample.weights is not None or (train_on != "all" and not included):
         replies = sample.replies[-1:] if train_on == "last" else sample.replies if train_on == "assistant" else ()
         for index in range(len(sample.msgs)):
-            added, removed = _apply_weight(found, index, index in replies)
+            added, removed = _apply_weight(rendered, index, index in replies)
             included += added
             excluded += removed() if train_on == "all" or added else ()
     if train_generation_prompt:
-        included = [found.add_header(span) for span in included]
+        included = [rendered.add_header(span) for span in included]
     elif train_on == "all":
-        excluded += _find_headers(found)
+        excluded += _find_headers(rendered)
     if not train_thinking:
-        excluded += found.find_thinking()
-    excluded += found.find_unwritten_stops()
+        excluded += rendered.find_thinking()
+    excluded += rendered.find_unwritten_stops()
     return subtract_spans(included, excluded) if excluded else merge_spans(included)
 
 
-def _find_headers(found: ReplySpans) -> list[Span]:
+def _find_headers(rendered: ReplySpans) -> list[Span]:
     """Returns the generation prompts before replies, of which the model writes none."""
-    spans = found.find_all_replies()
-    return [(found.add_header(span)[0], span[0]) for span in spans]
+    spans = rendered.find_all_replies()
+    return [(rendered.add_header(span)[0], span[0]) for span in spans]
 
 
-def _find_excluded(found: ReplySpans) -> list[Span]:
+def _find_excluded(rendered: ReplySpans) -> list[Span]:
     """Returns the messages of users that contain media."""
     return [
-        found.find_message(index)
-        for index, msg in enumerate(found.sample.msgs)
+        rendered.find_message(index)
+        for index, msg in enumerate(rendered.sample.msgs)
         if msg.role == "user" and msg.features & Feature.MEDIA
     ]
 
 
-def _apply_weight(found: ReplySpans, index: int, is_trained: bool) -> tuple[list[Span], Callable[[], list[Span]]]:
+def _apply_weight(
+    rendered: ReplySpans, index: int, is_trained: bool
+) -> tuple[list[Span], Callable[[], list[Span]]]:
     """Returns the texts of a message that are trained, and a function that returns its other texts."""
-    weight = found.sample.get_weight(index)
+    weight = rendered.sample.get_weight(index)
 
     def find_blocks(wanted: int) -> list[Span]:
         numbers = [number for number, item in enumerate(weights) if item == wanted]
-        spans = [span for number in numbers if (span := found.find_block(index, number))]
+        spans = [span for number in numbers if (span := rendered.find_block(index, number))]
         if spans and is_reply and weights[-1] == wanted:  # the stop token belongs to the last block
-            spans[-1] = spans[-1][0], found.find_reply(index)[-1][1]
+            spans[-1] = spans[-1][0], rendered.find_reply(index)[-1][1]
         return spans
 
     def find_all() -> list[Span]:
-        return found.find_reply(index) if is_reply else [found.find_message(index)]
+        return rendered.find_reply(index) if is_reply else [rendered.find_message(index)]
 
-    is_reply = index in found.sample.replies
+    is_reply = index in rendered.sample.replies
     weights: tuple[Weight, ...] = weight if isinstance(weight, tuple) else ()
     if weights:
         return (find_all() if is_trained else []) + find_blocks(1), partial(find_blocks, 0)
