@@ -198,6 +198,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 
 UNBOUNDED: Final = {
     "agentkit.chat_templates.builtin_templates._read",  # one entry for each built-in template
+    "agentkit.jinja_environments.chat_rendering._get_environment",
     "agentkit.jinja_environments.functions.get_namespace_class",
     "agentkit.jinja_environments.yaml_texts._get_dumper_class",
     "agentkit.jinja_environments.sandbox.get_generation_block",

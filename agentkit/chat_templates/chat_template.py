@@ -27,7 +27,7 @@ from agentkit.jinja_environments.chat_rendering import (
     ChatVariables,
     Rendering,
     choose_marks,
-    parse_chat,
+    compile_chat,
     render_chat,
 )
 from agentkit.json_values import make_json_safe
@@ -99,7 +99,7 @@ class ChatTemplate:
     def __post_init__(self) -> None:
         check_option("jinja", self.jinja, str | None, "Pass the text of a template.")
         for text in filter(None, (self.jinja, *self.additional_templates.values())):
-            parse_chat(text, self.name)
+            compile_chat(text, self.name)
 
     # -- sources -----------------------------------------------------------------------------------------------
 

@@ -4,13 +4,22 @@ The environments run templates in jinja's sandbox. A template has no access to p
 files. Templates of prompts are strict, so an undefined name is an error. Chat templates of models are lenient, as
 in transformers.
 
-Limits. Rendered texts and results of operators have at most 10,000,000 characters or items. A width or
-count that a template passes to a filter or string method is at most 100,000, which is also jinja's limit for
-`range`. A loop keeps only the values that the template stores, so these limits also bound the memory of a loop.
-There is no limit for time, or for the results of `replace` and `join`. Render templates of unknown origin in a
-process with limited time and memory.
+Limits. A rendering has at most 100,000,000 steps. Each node of the template that runs counts 10 steps, a call of a
+function 100, each character of a new text 1, each item of a new list 20, and each 8 characters that an operation
+reads 1. So the steps limit the time and the memory of a rendering. The largest number of steps takes a few seconds
+and less than 500 MB. These limits apply too:
 
-Read `environments` first. `filters` has the filters `yaml` and `json`.
+- A text, also the rendered text, has at most 10,000,000 characters. So have all texts of a list or dict together,
+  where a text that occurs twice counts twice and each item counts 20 characters.
+- A width or count that a template passes to a filter or method is at most 100,000, as in jinja's `range`.
+- A number has at most 100,000 bits. Calls of macros and values are nested in at most 200 levels.
+- Chat templates have at most 1,000,000 characters.
+- There are no random functions, and no methods for bytes, such as `encode`.
+
+The steps depend only on the template and the values, so equal renderings have equal results on all machines.
+
+Read `environments` first. `limits` counts the steps, `template_code` writes the Python code of templates,
+`sandbox_access` has the rules for attributes and calls, and `filters` has the filters `yaml` and `json`.
 """
 
 from __future__ import annotations

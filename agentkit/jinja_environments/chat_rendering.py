@@ -14,7 +14,7 @@ Spans
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from agentkit.errors import TemplateError
@@ -23,6 +23,7 @@ from agentkit.jinja_environments.sandbox import SPAN_END, SPAN_START
 
 if TYPE_CHECKING:
     from jinja2 import Template, nodes
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 __all__ = [
     "ChatTemplateCode",
@@ -31,13 +32,13 @@ __all__ = [
     "choose_marks",
     "compile_chat",
     "list_literals",
-    "parse_chat",
     "render_chat",
 ]
 
 _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 """Keys of a message that may contain thinking. Templates read different keys."""
+_MAX_SOURCE: Final = 1_000_000  # characters of a template
 _FIRST_MARK: Final = 0x10FF00  # first character that may mark a span: a private-use character
 
 
@@ -58,11 +59,13 @@ class ChatTemplateCode(NamedTuple):
 
     Attributes:
         template: Template of jinja.
+        literals: Texts outside statements, and string constants.
         has_spans: True if the template has a block `generation`.
         captures_spans: True if the template captures the output of such a block.
     """
 
     template: Template
+    literals: tuple[str, ...]
     has_spans: bool
     captures_spans: bool
 
@@ -118,40 +121,54 @@ def render_chat(
     return _cut_continuation(rendering, final, name) if continued else rendering
 
 
-@lru_cache(64)
 def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
     """Compiles a chat template. The results are cached.
 
     Raises:
-        TemplateError: The template is invalid.
+        TemplateError: The template is invalid, or is nested too deeply.
         MissingExtraError: The package jinja2 is not installed.
     """
-    environment = model_environment()
-    tree = parse_chat(source, name)
-    try:
-        template = environment.from_string(source)
-    except RecursionError as error:
-        raise TemplateError(name, "the template is nested too deeply") from error
-    has_spans = _has_spans(tree)
-    return ChatTemplateCode(template, has_spans, has_spans and any(map(_has_spans, _find_captures(tree))))
-
-
-def parse_chat(source: str, name: str = "chat template") -> nodes.Template:
-    """Returns the syntax tree of a chat template.
-
-    Raises:
-        TemplateError: The template is invalid.
-        MissingExtraError: The package jinja2 is not installed.
-    """
-    environment = model_environment()
+    _get_environment()
     from jinja2 import TemplateSyntaxError
 
+    if len(source) > _MAX_SOURCE:
+        raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
     try:
-        return environment.parse(source)
+        return _compile(source)
     except TemplateSyntaxError as error:
         raise TemplateError(name, error.message or str(error), error.lineno) from error
-    except RecursionError as error:
+    except (
+        RecursionError,
+        MemoryError,
+        SyntaxError,
+    ) as error:  # of Python, which compiles the code of the template
         raise TemplateError(name, "the template is nested too deeply") from error
+    except ValueError as error:  # a number with too many digits
+        raise TemplateError(name, str(error)) from error
+
+
+@lru_cache(64)
+def _compile(source: str) -> ChatTemplateCode:
+    environment = _get_environment()
+    tree = environment.parse(source)
+    has_spans = "generation" in source and _has_spans(tree)
+    captures_spans = has_spans and any(map(_has_spans, _find_captures(tree)))
+    literals = tuple(_find_literals(tree))
+    return ChatTemplateCode(environment.from_string(tree), literals, has_spans, captures_spans)
+
+
+@cache
+def _get_environment() -> ImmutableSandboxedEnvironment:
+    return model_environment()
+
+
+def _find_literals(tree: nodes.Template) -> Iterator[str]:
+    from jinja2 import nodes
+
+    for node in tree.find_all((nodes.TemplateData, nodes.Const)):
+        text = getattr(node, "data", None) or getattr(node, "value", None)
+        if isinstance(text, str):
+            yield text
 
 
 def _find_captures(tree: nodes.Template) -> Iterator[nodes.Node]:
@@ -245,8 +262,10 @@ def _remove_marks(marked: str, start: str, end: str) -> Rendering:
 
 def _prepare_message(message: Mapping[str, Any]) -> dict[str, Any]:
     prepared = {key: value for key, value in message.items() if value is not None}
-    reasoning = next((prepared[key] for key in _REASONING if key in prepared), None)
-    return prepared if reasoning is None else {"thinking": reasoning, **prepared, "reasoning_content": reasoning}
+    for key in _REASONING:
+        if key in prepared:
+            return {"thinking": prepared[key], **prepared, "reasoning_content": prepared[key]}
+    return prepared
 
 
 def _mark_final(messages: list[dict[str, Any]], key: str, source: str, name: str) -> str:
@@ -288,8 +307,4 @@ def list_literals(source: str) -> list[str]:
     Raises:
         TemplateError: The template is invalid.
     """
-    from jinja2 import nodes
-
-    tree = parse_chat(source)
-    literals = [node.data for node in tree.find_all(nodes.TemplateData)]
-    return literals + [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
+    return [*compile_chat(source).literals]

@@ -14,7 +14,7 @@ from agentkit.jinja_environments.functions import (
     get_namespace_class,
     raise_error,
 )
-from agentkit.jinja_environments.limits import limit_sizes
+from agentkit.jinja_environments.limited_filters import limit_filters
 from agentkit.jinja_environments.sandbox import get_generation_block, get_prompt_class, get_sandbox_class
 from agentkit.jinja_environments.yaml_texts import import_yaml
 
@@ -51,13 +51,22 @@ def prompt_environment(loader: BaseLoader | None = None) -> ImmutableSandboxedEn
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
+        optimized=False,  # no expression runs when a template is compiled
         undefined=StrictUndefined,
         finalize=check_printable,
     )
-    limit_sizes(environment)
     environment.filters.update(yaml=write_yaml, json=write_json)
-    cast("dict[str, Any]", environment.globals)["fail"] = raise_error
-    del environment.globals["lipsum"], environment.filters["random"]
+    return _add_limits(environment, {"fail": raise_error})
+
+
+def _add_limits(
+    environment: ImmutableSandboxedEnvironment, functions: dict[str, Any]
+) -> ImmutableSandboxedEnvironment:
+    """Adds the functions and the limits to an environment, and removes the random functions."""
+    global_names = cast("dict[str, Any]", environment.globals)
+    del global_names["lipsum"], environment.filters["random"]
+    global_names.update(functions, namespace=get_namespace_class())
+    limit_filters(environment)
     return environment
 
 
@@ -79,11 +88,9 @@ def model_environment(strftime_now: Callable[[str], str] | None = None) -> Immut
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
+        optimized=False,  # no expression runs when a template is compiled
         extensions=["jinja2.ext.loopcontrols", get_generation_block()],
     )
-    limit_sizes(environment)
     environment.filters["tojson"] = dump_json
-    functions = cast("dict[str, Any]", environment.globals)
-    functions.update(raise_exception=raise_error, strftime_now=strftime_now or format_local_time)
-    functions.update(dict=TemplateDict(), namespace=get_namespace_class())
-    return environment
+    functions = {"raise_exception": raise_error, "strftime_now": strftime_now or format_local_time}
+    return _add_limits(environment, {**functions, "dict": TemplateDict()})

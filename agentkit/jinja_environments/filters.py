@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from agentkit.jinja_environments.functions import check_printable, raise_error
-from agentkit.jinja_environments.limits import check_widths
 from agentkit.jinja_environments.yaml_texts import dump_yaml
 
 __all__ = ["TemplateRecord", "write_json", "write_yaml"]
@@ -49,7 +48,6 @@ def write_json(
     indent: int | None = None,
 ) -> str:
     """Returns a value as JSON text, without the fields to exclude. This is the filter `json`."""
-    check_widths([indent])
     selected = _select_fields(_exclude_fields(value, exclude_fields), exclude_defaults, exclude_none)
     return json.dumps(selected, ensure_ascii=False, indent=indent)
 

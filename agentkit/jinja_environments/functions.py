@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 if TYPE_CHECKING:
     from jinja2.utils import Namespace
 
 __all__ = [
+    "MAX_TIME_FORMAT",
     "TemplateDict",
     "check_printable",
     "dump_json",
@@ -18,6 +19,10 @@ __all__ = [
     "get_namespace_class",
     "raise_error",
 ]
+
+
+MAX_TIME_FORMAT: Final = 1_000
+"""Largest number of characters of a format of `strftime`. The result can be 256 times as large."""
 
 
 def raise_error(message: str) -> NoReturn:
@@ -29,6 +34,8 @@ def raise_error(message: str) -> NoReturn:
 
 def format_local_time(pattern: str) -> str:
     """Formats the current local time with a format of `strftime`."""
+    if len(pattern) > MAX_TIME_FORMAT:
+        raise_error(f"the format of a time has more than {MAX_TIME_FORMAT:,} characters")
     return datetime.now().strftime(pattern)
 
 
@@ -40,7 +47,16 @@ def dump_json(
     sort_keys: bool = False,
 ) -> str:
     """Returns a value as JSON text. This is the filter `tojson` of chat templates."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    return _get_encoder(ensure_ascii, indent, tuple(separators) if separators else None, sort_keys).encode(value)
+
+
+@lru_cache(16)
+def _get_encoder(
+    ensure_ascii: bool, indent: int | str | None, separators: tuple[str, ...] | None, sort_keys: bool
+) -> json.JSONEncoder:
+    return json.JSONEncoder(
+        ensure_ascii=ensure_ascii, indent=indent, separators=cast("Any", separators), sort_keys=sort_keys
+    )
 
 
 class TemplateDict:
@@ -59,25 +75,28 @@ class TemplateDict:
 def get_namespace_class() -> type[Namespace]:
     """Returns the class `namespace` of chat templates. As in transformers, its names do not start with `_`."""
     from jinja2.exceptions import SecurityError
-    from jinja2.utils import Namespace
+    from jinja2.utils import Namespace as JinjaNamespace
 
-    class SafeNamespace(Namespace):
+    class Namespace(JinjaNamespace):
         def __init__(*args: Any, **kwargs: Any) -> None:
             # The first argument has no name, so that a template can set an attribute `self`.
             values = dict(*args[1:], **kwargs)
             for name in values:
                 check_name(name)
-            Namespace.__init__(args[0], values)
+            JinjaNamespace.__init__(args[0], values)
 
         def __setitem__(self, name: str, value: Any) -> None:
             check_name(name)
-            Namespace.__setitem__(self, name, value)
+            JinjaNamespace.__setitem__(self, name, value)
+
+        def __repr__(self) -> str:
+            return "<Namespace>"  # without the values, which could be much text
 
     def check_name(name: object) -> None:
         if isinstance(name, str) and name.startswith("_"):
             raise SecurityError(f"a namespace has no attribute with the name {name!r}, because it starts with _")
 
-    return SafeNamespace
+    return Namespace
 
 
 def check_printable(value: object) -> object:

@@ -1,120 +1,192 @@
-"""Limits for the sizes of texts, lists and numbers in templates, and for widths and counts.
+"""Limits of one rendering: its number of steps, and the sizes of its values.
 
-The package `agentkit.jinja_environments` describes the limits.
+The package `agentkit.jinja_environments` describes the limits. The functions here raise the error of jinja if a
+limit is exceeded. They need a rendering, which `start_rendering` starts, so jinja cannot call them when it
+compiles a template.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar, Token
+from itertools import chain
+from typing import Any, Final
 
 from agentkit.jinja_environments.functions import raise_error
 
-if TYPE_CHECKING:
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+__all__ = [
+    "ITEM_SIZE",
+    "check_bits",
+    "check_size",
+    "check_widths",
+    "count_items",
+    "count_steps",
+    "count_text",
+    "end_rendering",
+    "enter_call",
+    "find_size",
+    "leave_call",
+    "measure",
+    "measure_slice",
+    "read",
+    "read_members",
+    "start_rendering",
+]
 
-__all__ = ["check_widths", "limit_format", "limit_sizes"]
-
-_MAX_SIZE: Final = 10_000_000  # limit for characters of a text, items of a list, and bits of an integer
+_MAX_STEPS: Final = 100_000_000
+_MAX_SIZE: Final = 10_000_000  # characters of a text, or of all texts in a list
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
+_MAX_BITS: Final = 100_000  # bits of an integer
+_MAX_NESTING: Final = 200  # nested calls of macros, and nested lists
+ITEM_SIZE: Final = 20  # size of an item of a list, in characters, as an item takes about 80 bytes
+_CONTAINER: Final = 100  # size of an empty list
+_MEASURED: Final[Any] = (list, tuple, dict)
+_DICT: Final[Any] = dict
+_EMPTY: Final[Any] = _DICT()
+_VIEWS: Final[Any] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
+_CONTAINERS: Final[Any] = _MEASURED + _VIEWS
+_SHORT: Final = 250  # texts up to this length are read without a count
+_READ: Final = 8  # characters that are read in one step
 
 
-def limit_sizes(environment: ImmutableSandboxedEnvironment) -> None:
-    """Replaces the operators and filters of an environment by functions with limits."""
-    operators = cast("dict[str, Any]", environment.binop_table)
-    operators.update({"*": _multiply, "**": _raise_to_power, "%": _compute_remainder, "+": _add})
-    filters = environment.filters
-    filters.update(concatenate=_concatenate, format=_format)
-    for name in ("batch", "center", "indent", "slice"):
-        filters[name] = _limit_widths(filters[name], 1)
-    environment.concat = _join_pieces  # type: ignore[method-assign]  # jinja joins all pieces of a rendered text with it
+class _Rendering:
+    """Counters of one rendering. `sizes` has the size and the nesting of each list and dict, by its id."""
+
+    __slots__ = ("nesting", "sizes", "steps")
+
+    def __init__(self) -> None:
+        self.steps = _MAX_STEPS
+        self.nesting = 0
+        # The values are stored too, so that no other object gets the id of a value.
+        self.sizes: dict[int, tuple[int, int, object]] = {}
 
 
-def _check_size(size: float) -> None:
+_rendering: ContextVar[_Rendering] = ContextVar("agentkit_template_rendering")
+
+
+def start_rendering() -> Token[_Rendering]:
+    """Starts the counters of a rendering. Returns the value for `end_rendering`."""
+    return _rendering.set(_Rendering())
+
+
+def end_rendering(token: Token[_Rendering]) -> None:
+    """Restores the counters of the rendering that contains this one."""
+    _rendering.reset(token)
+
+
+def enter_call() -> None:
+    """Counts the start of a call that can contain further calls: of a macro, recursive loop or block."""
+    rendering = _rendering.get()
+    rendering.nesting += 1
+    if rendering.nesting > _MAX_NESTING:
+        raise_error(f"the calls of the template are nested too deeply. The limit is {_MAX_NESTING}")
+
+
+def leave_call() -> None:
+    """Counts the end of a call that `enter_call` counted."""
+    _rendering.get().nesting -= 1
+
+
+def count_steps(steps: int) -> None:
+    """Counts steps of the rendering."""
+    rendering = _rendering.get()
+    rendering.steps -= steps
+    if rendering.steps < 0:
+        raise_error(f"the template is too slow or its values are too large. The limit is {_MAX_STEPS:,} steps")
+
+
+def count_items(items: Iterable[Any], cost: int = ITEM_SIZE) -> Iterator[Any]:
+    """Yields the items, and counts `cost` steps for each of them."""
+    for item in items:
+        count_steps(cost)
+        yield item
+
+
+def check_size(size: float) -> None:
+    """Raises an error if a text with this number of characters exceeds the limit."""
     if size > _MAX_SIZE:
         raise_error(f"a value of the template is too large ({size:,.0f}). The limit is {_MAX_SIZE:,}")
 
 
 def check_widths(values: Iterable[object]) -> None:
-    """Raises the error of jinja if one of the values is an integer above the limit for widths and counts."""
+    """Raises an error if one of the values is an integer above the limit for widths and counts."""
     for value in values:
         if isinstance(value, int) and value > _MAX_WIDTH:
             raise_error(f"a width or count of the template is too large ({value:,}). The limit is {_MAX_WIDTH:,}")
 
 
-def _limit_widths(function: Callable[..., Any], start: int) -> Callable[..., Any]:
-    """Wraps a function so that an integer argument above `_MAX_WIDTH` is an error.
+def count_text(size: int) -> None:
+    """Checks and counts the size of a text that the template creates."""
+    rendering = _rendering.get()
+    rendering.steps -= size
+    if size > _MAX_SIZE or rendering.steps < 0:
+        check_size(size)
+        count_steps(0)
 
-    Arguments before the position `start` are not checked.
+
+def measure(value: Any) -> Any:
+    """Checks and counts the size of a value that the template created. Returns the value."""
+    if isinstance(value, str):
+        count_text(len(value))
+    elif isinstance(value, _MEASURED):
+        size, _ = find_size(value)
+        check_size(size)
+        count_steps(_CONTAINER + ITEM_SIZE * len(value) + size // _READ)
+    elif isinstance(value, int):
+        check_bits(value.bit_length())
+    return value
+
+
+def measure_slice(value: Any) -> Any:
+    """Counts the size of a part of a text or list. Returns the value."""
+    count_steps(len(value) if isinstance(value, str) else _CONTAINER + ITEM_SIZE * len(value))
+    return value
+
+
+def check_bits(bits: float) -> None:
+    """Raises an error if an integer with this number of bits exceeds the limit."""
+    if bits > _MAX_BITS:
+        raise_error(f"a number of the template is too large ({bits:,.0f} bits). The limit is {_MAX_BITS:,}")
+
+
+def read(value: Any) -> Any:
+    """Counts the steps of an operation that reads the whole value. Returns the value."""
+    if type(value) is str or isinstance(value, str):
+        if len(value) > _SHORT:
+            count_steps(len(value) // _READ)
+    elif isinstance(value, _CONTAINERS):
+        count_steps(find_size(value)[0] // _READ)
+    return value
+
+
+def read_members(value: Any) -> Any:
+    """Counts the steps of the operator `in` with this right operand. Returns the value."""
+    return value if isinstance(value, _DICT) else read(value)
+
+
+def find_size(value: object) -> tuple[int, int]:
+    """Returns the number of characters of a value with all its parts, and the nesting of its lists and dicts.
+
+    If a part occurs several times, its size is added each time. So the size limits the text of the value.
     """
-
-    @wraps(function)
-    def call_limited(*args: Any, **kwargs: Any) -> Any:
-        check_widths((*args[start:], *kwargs.values()))
-        return function(*args, **kwargs)
-
-    return call_limited
+    return _find_size(value, _rendering.get().sizes, 0)
 
 
-_PERCENT_WIDTH: Final = re.compile(r"%[^%a-zA-Z]*(?:\*|\d{6})")  # six digits, or a width from an argument
-_BRACE_WIDTH: Final = re.compile(r"\{[^{}]*:[^{}]*\d{6}")
-_NESTED_FIELD: Final = re.compile(r"\{[^{}]*:[^{}]*\{")
-
-
-def _check_format(text: str, large_width: re.Pattern[str]) -> None:
-    if large_width.search(text):
-        raise_error(f"a width in a format is too large, or is not a constant. The limit is {_MAX_WIDTH - 1:,}")
-
-
-def limit_format(function: Callable[..., str], text: str) -> Callable[..., str]:
-    """Returns the method `format` or `format_map` of a text, with limits for the widths in the text."""
-    _check_format(text, _BRACE_WIDTH)
-    return _limit_widths(function, 0) if _NESTED_FIELD.search(text) else function
-
-
-def _format(text: object, *args: Any, **kwargs: Any) -> str:
-    return str(_compute_remainder(str(text), kwargs or args))
-
-
-def _concatenate(items: Iterable[object]) -> str:
-    return _join_pieces(map(str, items))
-
-
-def _join_pieces(pieces: Iterable[str]) -> str:
-    texts: list[str] = []
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-        _check_size(size)
-        texts.append(piece)
-    return "".join(texts)
-
-
-def _multiply(left: Any, right: Any) -> Any:
-    for value, factor in ((left, right), (right, left)):
-        if isinstance(factor, int) and isinstance(value, str | list | tuple):
-            _check_size(len(cast("Sequence[object]", value)) * factor)
-    if isinstance(left, int) and isinstance(right, int):
-        _check_size(left.bit_length() + right.bit_length())
-    return left * right
-
-
-def _raise_to_power(base: Any, exponent: Any) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int):
-        _check_size(base.bit_length() * exponent)
-    return base**exponent
-
-
-def _compute_remainder(left: Any, right: Any) -> Any:
-    if isinstance(left, str):
-        _check_format(left, _PERCENT_WIDTH)
-    return left % right
-
-
-def _add(left: Any, right: Any) -> Any:
-    total = left + right
-    if isinstance(total, str | list | tuple):
-        _check_size(len(cast("Sequence[object]", total)))
-    return cast("Any", total)
+def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int) -> tuple[int, int]:
+    if isinstance(value, str):
+        return len(value), 0
+    if not isinstance(value, _CONTAINERS):
+        return ITEM_SIZE, 0
+    known = sizes.get(id(value))
+    if known is not None:
+        return known[:2]
+    parts: Iterable[Any] = chain(value, value.values()) if hasattr(value, "values") else value
+    size = inner = 0
+    for part in parts:
+        part_size, part_nesting = _find_size(part, sizes, outer + 1)
+        size += part_size + ITEM_SIZE
+        inner = max(inner, part_nesting)
+    if outer + inner >= _MAX_NESTING:
+        raise_error(f"a value of the template is nested too deeply. The limit is {_MAX_NESTING}")
+    sizes[id(value)] = (size, inner + 1, value)
+    return size, inner + 1

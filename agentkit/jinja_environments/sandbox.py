@@ -5,12 +5,15 @@ The first call of a function creates the class, because jinja2 is an optional pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agentkit.errors import MissingExtraError
-from agentkit.jinja_environments.limits import check_widths, limit_format
+from agentkit.jinja_environments.functions import get_namespace_class
+from agentkit.jinja_environments.limits import end_rendering, start_rendering
+from agentkit.jinja_environments.operators import OPERATORS, join_pieces
+from agentkit.jinja_environments.sandbox_access import BoundedAccess
+from agentkit.jinja_environments.template_code import BoundedCode
 
 if TYPE_CHECKING:
     from jinja2.ext import Extension
@@ -26,7 +29,7 @@ SPAN_END: Final = "_span_end"
 
 @cache
 def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnvironment]:
-    """Returns the base class of both environments: jinja's sandbox with limits for the operator `~` and widths.
+    """Returns the base class of both environments: jinja's sandbox with limits.
 
     Args:
         extra: Extra of agentkit that contains jinja2, for the error.
@@ -36,40 +39,34 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
         MissingExtraError: The package jinja2 is not installed.
     """
     try:
-        from jinja2 import nodes
+        from jinja2 import Template
+        from jinja2.compiler import CodeGenerator
+        from jinja2.runtime import BlockReference, LoopContext, Macro
         from jinja2.sandbox import ImmutableSandboxedEnvironment
-        from jinja2.visitor import NodeTransformer
     except ImportError:
         raise MissingExtraError("jinja2", extra, purpose) from None
 
-    class TextJoins(NodeTransformer):
-        """Transformer that replaces `a ~ b` with `[a, b] | concatenate`, because jinja cannot intercept `~`."""
+    class BoundedTemplate(Template):
+        """Template that limits each rendering."""
 
-        def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:  # noqa: N802 - jinja's name
-            self.generic_visit(node)
-            items = nodes.List(node.nodes, lineno=node.lineno)
-            return nodes.Filter(items, "concatenate", [], [], None, None, lineno=node.lineno)
+        def render(self, *args: Any, **kwargs: Any) -> str:
+            token = start_rendering()
+            try:
+                return super().render(*args, **kwargs)
+            finally:
+                end_rendering(token)
 
-    class BoundedEnvironment(ImmutableSandboxedEnvironment):
-        """Sandbox with limits for the operator `~`, for string methods and for formats."""
+    class BoundedEnvironment(BoundedAccess, ImmutableSandboxedEnvironment):
+        """Sandbox with limits."""
 
-        intercepted_binops = frozenset(["*", "**", "%", "+"])
-
-        def _generate(
-            self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
-        ) -> str:
-            TextJoins().visit(source)
-            source.set_environment(self)
-            return super()._generate(source, name, filename, defer_init)
-
-        def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(getattr(function, "__self__", None), str):
-                check_widths((*args, *kwargs.values()))
-            return super().call(context, function, *args, **kwargs)
-
-        def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-            function = super().wrap_str_format(value)
-            return None if function is None else limit_format(function, value.__self__)
+        intercepted_binops = frozenset({*OPERATORS, "+"})
+        default_binop_table = ImmutableSandboxedEnvironment.default_binop_table | OPERATORS
+        code_generator_class = type("TemplateCode", (BoundedCode, CodeGenerator), {})
+        template_class = BoundedTemplate
+        concat = staticmethod(join_pieces)
+        plain_types = (str, int, float, LoopContext, get_namespace_class())
+        nested_types = (Macro, LoopContext, BlockReference)
+        macro_type = Macro
 
     return BoundedEnvironment
 

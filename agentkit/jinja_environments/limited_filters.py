@@ -1,0 +1,181 @@
+"""`limit_filters`: adds limits to the filters and tests of an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from agentkit.jinja_environments.functions import raise_error
+from agentkit.jinja_environments.limits import (
+    ITEM_SIZE,
+    check_size,
+    check_widths,
+    count_items,
+    count_steps,
+    find_size,
+    measure,
+    read,
+)
+from agentkit.jinja_environments.operators import check_percent_format
+from agentkit.jinja_environments.text_methods import check_join, check_replace
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["limit_filters"]
+
+_Check: TypeAlias = Callable[..., Any]
+
+_CONTAINERS: Final[Any] = (list, tuple, dict)
+_FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length"})
+"""Filters that neither read nor create a large value."""
+_WRITERS: Final = frozenset({"dump_json", "soft_str", "write_json", "write_yaml"})
+"""Filters that read their whole value, but whose result counts more steps."""
+_COMPARISONS: Final = frozenset(
+    {"!=", "<", "<=", "==", ">", ">=", "eq", "equalto", "ge", "greaterthan", "gt", "in", "le", "lessthan", "lower"}
+    | {"lt", "ne", "upper"}
+)
+"""Tests that read their values."""
+
+
+def limit_filters(environment: Environment) -> None:
+    """Adds limits to all filters and tests of an environment."""
+    filters, tests = environment.filters, environment.tests
+    for name in filters.keys() - _FREE:
+        filters[name] = _limit_filter(filters[name], _CHECKS.get(name))
+    for name in _COMPARISONS:
+        tests[name] = _limit_test(tests[name])
+    filters["count_item"] = count_item
+
+
+def count_item(value: Any) -> Any:
+    """Counts an item of a loop with a condition. Returns the value of the condition."""
+    count_steps(ITEM_SIZE)
+    return value
+
+
+def _limit_filter(function: Callable[..., Any], check: _Check | None) -> Callable[..., Any]:
+    """Wraps a filter. The check gets the value and the arguments of the filter, and returns the value."""
+    is_read = function.__name__ not in _WRITERS
+    position = 1 if hasattr(function, "jinja_pass_arg") else 0  # jinja passes the context or environment first
+
+    @wraps(function)
+    def call_limited(*args: Any, **kwargs: Any) -> Any:
+        value = args[position]
+        count_steps(ITEM_SIZE * len(value) if isinstance(value, _CONTAINERS) else ITEM_SIZE)
+        if is_read:
+            read(value)
+        if check is not None:
+            value = check(*args[position:], **kwargs)
+            args = (*args[:position], value, *args[position + 1 :])
+        result = function(*args, **kwargs)
+        if isinstance(result, Iterator):
+            texts = [text for text in (*args[position + 1 :], *kwargs.values()) if isinstance(text, str)]
+            return count_items(cast("Iterator[Any]", result), ITEM_SIZE * (1 + sum(map(len, texts))))
+        return measure(result)
+
+    return call_limited
+
+
+def _limit_test(function: Any) -> Any:
+    @wraps(function)
+    def call_limited(*args: Any) -> Any:
+        for value in args:
+            read(value)
+        return function(*args)
+
+    return call_limited
+
+
+# -- checks before a filter ------------------------------------------------------------------------------------
+
+
+def _check_widths(value: Any, *args: Any, **kwargs: Any) -> Any:
+    check_widths((*args, *kwargs.values()))
+    return _check_characters(value)
+
+
+def _check_characters(value: Any, *args: Any, **kwargs: Any) -> Any:
+    """Checks a filter that creates a list of the characters of a text."""
+    if isinstance(value, str):
+        check_size(ITEM_SIZE * len(value))
+    return value
+
+
+def _check_indent(value: Any, width: int | str = 4, *args: Any, **kwargs: Any) -> Any:
+    check_widths([width])
+    text = str(value)
+    lines = len(text.splitlines()) + 1
+    check_size(len(text) + lines * (len(width) if isinstance(width, str) else width))
+    return value
+
+
+def _check_replace(value: Any, old: Any, new: Any, count: int | None = None) -> Any:
+    check_replace(str(value), str(old), str(new), -1 if count is None else count)
+    return value
+
+
+def _check_join(value: Iterable[Any], d: Any = "", attribute: Any = None) -> Any:
+    _check_characters(value)
+    items = list(value)
+    check_join(str(d), items)
+    check_size(find_size(items)[0])
+    return items
+
+
+def _check_format(value: Any, *args: Any, **kwargs: Any) -> Any:
+    check_percent_format(str(value), kwargs or args)
+    return value
+
+
+def _check_sum(value: Any, attribute: Any = None, start: Any = 0) -> Any:
+    if not isinstance(start, int | float):
+        raise_error("the filter sum adds only numbers")
+    return value
+
+
+def _check_json(value: Any, *args: Any, **options: Any) -> Any:
+    """Checks the white space and the separators of a JSON text, which are written for each item."""
+    if not (args or options):
+        return value
+    size, nesting = find_size(value)
+    widths = [_find_width(option) for option in (*args, *options.values())]
+    check_widths(widths)
+    check_size(size + size // ITEM_SIZE * nesting * sum(widths))
+    return value
+
+
+def _find_width(option: Any) -> int:
+    if isinstance(option, tuple):
+        return sum(map(_find_width, cast("tuple[Any, ...]", option)))
+    return len(option) if isinstance(option, str) else option if isinstance(option, int) else 0
+
+
+def _check_slow(value: Any, *args: Any, **kwargs: Any) -> Any:
+    """Checks a filter whose time can be quadratic, and whose result can contain its arguments many times."""
+    size = find_size([value, *args, *kwargs.values()])[0]
+    count_steps(size * size // 1_000)
+    return value
+
+
+_CHECKS: Final[dict[str, _Check]] = {
+    "batch": _check_widths,
+    "center": _check_widths,
+    "format": _check_format,
+    "indent": _check_indent,
+    "join": _check_join,
+    "json": _check_json,
+    "list": _check_characters,
+    "pprint": _check_slow,
+    "replace": _check_replace,
+    "round": _check_widths,
+    "slice": _check_widths,
+    "sort": _check_characters,
+    "striptags": _check_slow,
+    "sum": _check_sum,
+    "tojson": _check_json,
+    "urlize": _check_slow,
+    "wordwrap": _check_slow,
+    "xmlattr": _check_slow,
+}

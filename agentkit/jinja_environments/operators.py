@@ -1,0 +1,115 @@
+"""Operators of templates with limits for their results. The code of a template calls these functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any, Final, cast
+
+from agentkit.jinja_environments.functions import raise_error
+from agentkit.jinja_environments.limits import check_bits, check_size, check_widths, count_text, find_size, measure
+
+__all__ = ["OPERATORS", "add", "check_brace_format", "check_percent_format", "concatenate", "join_pieces"]
+
+_CHUNK: Final = 10_000
+_ESCAPED: Final = 12  # largest number of characters that JSON or Python write for a character
+
+
+def add(*values: Any) -> Any:
+    """Returns the sum of values, from left to right: `a + b + c`."""
+    size = 0
+    for value in values:
+        if type(value) is not str:
+            break
+        size += len(value)
+    else:
+        count_text(size)
+        return "".join(values)
+    total = values[0]
+    for value in values[1:]:
+        total = measure(total + value)
+    return total
+
+
+def concatenate(join: Callable[[Iterable[Any]], str], *values: Any) -> str:
+    """Returns the texts of values as one text, `a ~ b ~ c`, with a function of jinja that joins texts."""
+    texts = [value if isinstance(value, str) else str(value) for value in values]
+    count_text(sum(map(len, texts)))
+    return join(texts)
+
+
+def join_pieces(pieces: Iterable[str]) -> str:
+    """Joins the pieces of a rendered text. Many pieces are joined in chunks, because chunks need less memory."""
+    remaining, texts, size = iter(pieces), list[str](), 0
+    while chunk := list(islice(remaining, _CHUNK)):
+        size += sum(map(len, chunk))
+        check_size(size)
+        texts.append("".join(chunk))
+    count_text(size)
+    return texts[0] if len(texts) == 1 else "".join(texts)
+
+
+def _multiply(left: Any, right: Any) -> Any:
+    for value, factor in ((left, right), (right, left)):
+        if isinstance(factor, int) and isinstance(value, str | list | tuple):
+            check_size(find_size(cast("Sequence[object]", value))[0] * factor)
+    if isinstance(left, int) and isinstance(right, int):
+        check_bits(left.bit_length() + right.bit_length())
+    return measure(left * right)
+
+
+def _raise_to_power(base: Any, exponent: Any) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int):
+        check_bits(base.bit_length() * exponent)
+    return base**exponent
+
+
+def _compute_remainder(left: Any, right: Any) -> Any:
+    if isinstance(left, str):
+        check_percent_format(left, right if isinstance(right, tuple | dict) else (right,))
+    return measure(left % right)
+
+
+OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "*": _multiply,
+    "**": _raise_to_power,
+    "%": _compute_remainder,
+}
+"""Functions of the operators that can create large values from small ones."""
+
+_PERCENT_FIELD: Final = re.compile(r"%[^%a-zA-Z]*")
+_BRACE_FIELD: Final = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*")
+_NUMBER: Final = re.compile(r"\d+")
+_MAX_FIELD: Final = 1_000  # characters of a field
+
+
+def check_percent_format(text: str, values: Any) -> None:
+    """Checks the size of `text % values`. The values are a tuple or a dict."""
+    parts = cast("dict[str, Any]", values).values() if isinstance(values, dict) else values
+    _check_fields(text, _PERCENT_FIELD.findall(text), [*parts])
+
+
+def check_brace_format(text: str, values: Iterable[Any]) -> None:
+    """Checks the size of the result of the method `format` with these values."""
+    _check_fields(text, _BRACE_FIELD.findall(text), [*values])
+
+
+def _check_fields(text: str, fields: list[str], values: list[Any]) -> None:
+    if any(len(field) > _MAX_FIELD for field in fields):
+        raise_error("a field of a format is too large")
+    widths = [int(number) for field in fields for number in _NUMBER.findall(field)]
+    if any("*" in field or "{" in field[1:] for field in fields):  # a width is the value of an argument
+        widths += [value for value in values if isinstance(value, int)]
+    check_widths(widths)
+    longest = max(map(_find_length, values), default=0)
+    check_size(len(text) + len(fields) * (longest + max(widths, default=0)))
+
+
+def _find_length(value: Any) -> int:
+    """Returns a limit for the length of the text of a value, or of a part of the value."""
+    if isinstance(value, str):
+        return len(value)
+    if type(value).__name__ in ("Namespace", "LoopContext"):
+        raise_error(f"a value of type {type(value).__name__} cannot be formatted")
+    return _ESCAPED * find_size(value)[0]

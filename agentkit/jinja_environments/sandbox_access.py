@@ -1,0 +1,138 @@
+# ruff: noqa: D102 - the methods without a docstring are those of jinja's sandbox
+"""`BoundedAccess`: the access of templates to attributes, items and functions.
+
+Values of JSON types need fewer checks than in the sandbox of jinja, which refuses only attributes of these
+types that start with `_` or change the value. The sandbox of jinja checks all other values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import BuiltinMethodType, MethodType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from agentkit.jinja_environments.functions import MAX_TIME_FORMAT, raise_error
+from agentkit.jinja_environments.limits import count_steps, enter_call, leave_call, measure, read
+from agentkit.jinja_environments.operators import check_brace_format
+from agentkit.jinja_environments.template_code import count_bodies
+from agentkit.jinja_environments.text_methods import DICT_NAMES, REFUSED_METHODS, call_text_method
+
+if TYPE_CHECKING:
+    from jinja2 import nodes
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+else:
+    ImmutableSandboxedEnvironment = object  # jinja2 is an optional package
+
+__all__ = ["BoundedAccess"]
+
+_DICT_METHODS: Final = frozenset({"copy", "get", "items", "keys", "values"})
+_CHECKED_NAMES: Final = REFUSED_METHODS | {"format", "format_map"}
+_TEXT_NAMES: Final = frozenset(dir(str))
+_METHOD_TYPES: Final = (BuiltinMethodType, MethodType)
+_JSON_TYPES: Final[Any] = (str, int, float, list, tuple, dict)
+_SLOW: Final = 100  # steps of a call, or of an access to an attribute, without a fast path
+_DICT: Final[Any] = dict
+_MISSING: Final = object()
+
+
+class BoundedAccess(ImmutableSandboxedEnvironment):
+    """Base class of an environment. The other base class is the sandbox of jinja.
+
+    Attributes:
+        plain_types: Types with no other unsafe attributes than those that start with `_`.
+        nested_types: Types of values whose call can contain further calls of the template.
+        macro_type: Type of macros.
+    """
+
+    plain_types: ClassVar[tuple[type, ...]]
+    nested_types: ClassVar[tuple[type, ...]]
+    macro_type: ClassVar[Any]
+
+    def _generate(
+        self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
+    ) -> str:
+        count_bodies(source)
+        return super()._generate(source, name, filename, defer_init)
+
+    def make_globals(self, d: Any) -> Any:
+        """Returns the variables of a template as a dict, which is copied faster than a `ChainMap`."""
+        names: dict[str, Any] = dict(cast("Any", self.globals))
+        names.update(d or {})
+        return names
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if type(obj) is _DICT:
+            if attribute not in DICT_NAMES:
+                return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+            if attribute in _DICT_METHODS:
+                return getattr(obj, attribute)
+        elif type(obj) in self.plain_types and attribute not in _CHECKED_NAMES and not attribute.startswith("_"):
+            value = getattr(obj, attribute, _MISSING)
+            if value is not _MISSING:
+                return value
+        count_steps(_SLOW)
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if type(obj) is _DICT and type(argument) is str:
+            if argument in obj:
+                return obj[argument]
+            if argument not in DICT_NAMES:
+                return self.undefined(obj=obj, name=argument)
+        elif type(obj) is str and type(argument) is str and argument not in _TEXT_NAMES:
+            return self.undefined(obj=obj, name=argument)
+        return super().getitem(obj, argument)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return attr not in REFUSED_METHODS and super().is_safe_attribute(obj, attr, value)
+
+    def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if type(function) in _METHOD_TYPES and isinstance(function.__self__, _JSON_TYPES):
+            kwargs.pop("_loop_vars", None)
+            kwargs.pop("_block_vars", None)
+            return _call_method(function, args, kwargs)
+        count_steps(_SLOW)
+        if isinstance(function, self.nested_types):
+            return self._call_nested(context, function, args, kwargs)
+        if type(function) is BuiltinMethodType and any(len(str(value)) > MAX_TIME_FORMAT for value in args):
+            raise_error("the format of a time is too large")  # `strftime` of a time that the caller passed
+        return measure(super().call(context, function, *map(read, args), **kwargs))
+
+    def _call_nested(self, context: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        enter_call()
+        try:
+            if not isinstance(function, self.macro_type):
+                return super().call(context, function, *args, **kwargs)
+            if function.catch_varargs or function.catch_kwargs:
+                measure([*args, *kwargs.values()])
+            kwargs.pop("_loop_vars", None)
+            kwargs.pop("_block_vars", None)
+            return function(context.eval_ctx, *args, **kwargs)
+        finally:
+            leave_call()
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        function = super().wrap_str_format(value)
+        return None if function is None else _limit_format(function, value.__self__)
+
+
+def _call_method(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls a method of a JSON value."""
+    owner, name = function.__self__, function.__name__
+    if isinstance(owner, str):
+        return call_text_method(owner, name, *args, **kwargs)
+    result = function(*map(read, args), **kwargs)
+    return result if name == "get" else measure(result)
+
+
+def _limit_format(function: Callable[..., str], text: str) -> Callable[..., str]:
+    """Adds a limit to the method `format` or `format_map` of a text."""
+
+    @wraps(function)
+    def format_limited(*args: Any, **kwargs: Any) -> str:
+        values = args[0].values() if function.__name__ == "format_map" else (*args, *kwargs.values())
+        check_brace_format(text, values)
+        return cast("str", measure(function(*args, **kwargs)))
+
+    return format_limited

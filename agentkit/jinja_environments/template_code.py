@@ -1,0 +1,208 @@
+# ruff: noqa: D102, N802 - jinja calls the methods `visit_…` by the names of its nodes
+"""`BoundedCode`: writes the Python code of templates, with limits and with fast access to values of dicts.
+
+The code differs from the code of jinja in these points:
+
+- A loop, macro, block or template counts the steps of its body each time that the body runs.
+- Operators and slices that create values call functions of `operators` and `limits`, which limit the results.
+- `message.role` reads the key of a dict first if no method of dicts has this name. The result is that of
+  jinja's sandbox, which searches for an attribute first.
+- Methods of texts are called directly if the arguments are constants or names.
+
+Names and texts of a template are written only with `repr`, or if they are in a list of allowed names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.jinja_environments.text_methods import DICT_NAMES, REFUSED_METHODS, TEXT_METHODS, TEXT_TESTS
+
+if TYPE_CHECKING:
+    from jinja2 import nodes
+    from jinja2.compiler import CodeGenerator, Frame
+else:
+    CodeGenerator = object  # jinja2 is an optional package
+
+__all__ = ["BoundedCode", "count_bodies"]
+
+_STEPS: Final = 10  # steps of a node
+_IMPORTS: Final = """\
+from agentkit.jinja_environments.limits import count_steps, measure, measure_slice, read, read_members
+from agentkit.jinja_environments.operators import add, concatenate
+from agentkit.jinja_environments.text_methods import call_text_method"""
+_OPERATORS: Final = {
+    "eq": "==",
+    "ne": "!=",
+    "gt": ">",
+    "gteq": ">=",
+    "lt": "<",
+    "lteq": "<=",
+    "in": "in",
+    "notin": "not in",
+}
+_LOOP_NAMES: Final = frozenset({"first", "index", "index0", "last", "length", "nextitem", "previtem", "revindex"})
+
+
+def count_bodies(node: nodes.Node) -> int:
+    """Adds a statement to each body that can run several times. The statement is the number of steps of the body.
+
+    Returns:
+        The number of nodes that run if the parent of this node runs once. The nodes in its body are not included.
+    """
+    from jinja2 import nodes
+
+    if isinstance(node, nodes.Call | nodes.Filter | nodes.Test) and node.dyn_args is not None:
+        node.dyn_args = _apply_filter(node.dyn_args, "list")
+    total = not isinstance(node, nodes.Const | nodes.TemplateData | nodes.Operand | nodes.Keyword)
+    if not isinstance(node, nodes.Template | nodes.For | nodes.Macro | nodes.CallBlock | nodes.Block):
+        return total + sum(map(count_bodies, node.iter_child_nodes()))
+    steps = _STEPS * (1 + sum(map(count_bodies, node.body)))
+    node.body.insert(0, nodes.ExprStmt(nodes.Const(steps), lineno=node.lineno))
+    if isinstance(node, nodes.For) and node.test is not None:
+        node.test = _apply_filter(node.test, "count_item")
+    return total + sum(map(count_bodies, node.iter_child_nodes(exclude=("body",))))
+
+
+def _apply_filter(node: Any, name: str) -> nodes.Filter:
+    from jinja2 import nodes
+
+    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+
+
+class BoundedCode(CodeGenerator):
+    """Base class of the writer of the code of templates. The other base class is `CodeGenerator` of jinja."""
+
+    def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        self.writeline(_IMPORTS)
+        super().visit_Template(node, frame)
+
+    def visit_ExprStmt(self, node: nodes.ExprStmt, frame: Frame) -> None:
+        self.newline(node)
+        self._write_call("count_steps(", frame, node.node)
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        name, owner = node.attr, getattr(node.node, "name", None)
+        if owner == "loop" and name in _LOOP_NAMES:
+            value = self.temporary_identifier()
+            self._write_call(f"({value}.{name} if type({value} := ", frame, node.node)
+            self.write(f" is LoopContext else environment.getattr({value}, {name!r}))")
+        elif name not in DICT_NAMES:
+            self._write_key(node.node, name, "environment.getattr", frame)
+        else:
+            super().visit_Getattr(node, frame)
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+        key = getattr(node.arg, "value", None) if _is(node.arg, "Const") else None
+        if _is(node.arg, "Slice"):
+            self.write("measure_slice(")
+            super().visit_Getitem(node, frame)
+            self.write(")")
+        elif isinstance(key, str):
+            self._write_key(node.node, key, "environment.getitem", frame)
+        else:
+            self.write("environment.getitem(")
+            self.visit(node.node, frame)
+            self.write(", ")
+            self._write_operand("read(", node.arg, frame)
+            self.write(")")
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        if _is_text_call(node):
+            self._write_text_call(node, node.node, frame)
+        else:
+            super().visit_Call(node, frame, forward_caller=forward_caller)
+
+    def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
+        operands: list[nodes.Node] = []
+        left: Any = node
+        while _is(left, "Add"):
+            operands.append(left.right)
+            left = left.left
+        self._write_call("add(", frame, left, *reversed(operands))
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        join = "markup_join" if frame.eval_ctx.autoescape else "str_join"
+        if frame.eval_ctx.volatile:
+            join = "(markup_join if context.eval_ctx.autoescape else str_join)"
+        self._write_call(f"concatenate({join}, ", frame, *node.nodes)
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
+        left = node.expr
+        has_members = any(item.op in ("in", "notin") and not _is_small(item.expr) for item in node.ops)
+        self.write("(")
+        self._write_operand("read(" if has_members else "", left, frame)
+        for item in node.ops:
+            is_member = item.op in ("in", "notin")
+            is_fast = _is_small(item.expr) or (_is_small(left) and not is_member)
+            self.write(f" {_OPERATORS[item.op]} ")
+            self._write_operand("" if is_fast else "read_members(" if is_member else "read(", item.expr, frame)
+            left = item.expr
+        self.write(")")
+
+    def visit_List(self, node: nodes.List, frame: Frame) -> None:
+        self._write_container(super().visit_List, node, node.items, frame)
+
+    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:
+        self._write_container(super().visit_Tuple, node, [] if node.ctx == "store" else node.items, frame)
+
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
+        self._write_container(super().visit_Dict, node, node.items, frame)
+
+    def _write_call(self, start: str, frame: Frame, *values: nodes.Node) -> None:
+        for index, value in enumerate(values):
+            self.write(", " if index else start)
+            self.visit(value, frame)
+        self.write(")" if values else f"{start})")
+
+    def _write_operand(self, start: str, node: nodes.Node, frame: Frame) -> None:
+        if start and not _is(node, "Const"):
+            self._write_call(start, frame, node)
+        else:
+            self.visit(node, frame)
+
+    def _write_container(self, write: Any, node: nodes.Node, items: list[Any], frame: Frame) -> None:
+        is_measured = not all(_is(item, "Const") for item in items)
+        self.write("measure(" if is_measured else "")
+        write(node, frame)
+        self.write(")" if is_measured else "")
+
+    def _write_key(self, node: nodes.Node, key: str, function: str, frame: Frame) -> None:
+        """Writes the access to a key of a dict. The function is called if there is no dict or no such key."""
+        value = self.temporary_identifier()
+        self._write_call(f"({value}[{key!r}] if type({value} := ", frame, node)
+        self.write(f" is dict and {key!r} in {value} else {function}({value}, {key!r}))")
+
+    def _write_text_call(self, node: nodes.Call, method: Any, frame: Frame) -> None:
+        text = self.temporary_identifier()
+        if method.attr in TEXT_TESTS and all(_is(value, "Const") for value in node.args):
+            self._write_call(f"({text}.{method.attr}(", frame, *node.args)
+        else:
+            self.write(f"(call_text_method({text}, {method.attr!r}")
+            self.signature(node, frame)
+            self.write(")")
+        self._write_call(f" if type({text} := ", frame, method.node)
+        self.write(f" is str else environment.call(context, environment.getattr({text}, {method.attr!r})")
+        scopes = {"_loop_vars": frame.loop_frame, "_block_vars": frame.block_frame}
+        self.signature(node, frame, {scope: scope for scope, is_used in scopes.items() if is_used})
+        self.write("))")
+
+
+def _is(node: Any, kind: str) -> bool:
+    return type(node).__name__ == kind
+
+
+def _is_small(node: Any) -> bool:
+    """Returns True for a constant and a list of constants."""
+    if _is(node, "List") or _is(node, "Tuple"):
+        return all(_is(item, "Const") for item in node.items)
+    return _is(node, "Const")
+
+
+def _is_text_call(node: nodes.Call) -> bool:
+    """Returns True for a call such as `text.strip("x")`. The code contains its arguments twice."""
+    has_values = all(_is(value, "Const") or _is(value, "Name") for value in node.args)
+    if not has_values or node.kwargs or node.dyn_args or node.dyn_kwargs or not _is(node.node, "Getattr"):
+        return False
+    name = getattr(node.node, "attr", "")
+    return name in TEXT_METHODS and name not in REFUSED_METHODS
