@@ -10,6 +10,7 @@ import typer
 
 from agentkit.cli.compare import compare_command
 from agentkit.cli.convert import convert_command
+from agentkit.cli.export import export_command
 from agentkit.cli.format import format_command
 from agentkit.cli.prompt import prompt_command
 from agentkit.cli.read import read_command
@@ -45,6 +46,7 @@ app.command("convert")(convert_command)
 app.command("compare")(compare_command)
 app.command("prompt")(prompt_command)
 app.command("render")(render_command)
+app.command("export")(export_command)
 
 _get_command = lru_cache(maxsize=1)(typer.main.get_command)
 """Builds the command. The result is cached, because reading the function signatures takes several milliseconds."""

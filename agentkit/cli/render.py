@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
@@ -15,11 +14,12 @@ from agentkit.cli.format import read_conversation
 from agentkit.cli.lines import run_conversion
 from agentkit.cli.options import FileArgument, KeepInvalidOption
 from agentkit.errors import MissingExtraError, OptionError
+from agentkit.training.text_encoder import Encode, as_encoder
 
 if TYPE_CHECKING:
     from agentkit.chat_templates import RenderedChat
 
-__all__ = ["TemplateOption", "load_template", "render_command"]
+__all__ = ["TemplateOption", "find_tokenizer", "load_template", "render_command"]
 
 TemplateOption: TypeAlias = Annotated[
     str,
@@ -62,7 +62,7 @@ def render_command(
         output: dict[str, Any] = {"text": rendered.text, "omitted": [item.place for item in rendered.omitted]}
         if spans:
             output |= {"spans": rendered.spans, "prompt_end": rendered.prompt_end}
-        return output if encode_text is None else {**output, "tokens": encode_text(rendered.text)}
+        return output if encode_text is None else {**output, "tokens": [*encode_text(rendered.text)[0]]}
 
     if spans or lines or tokens is not None:
         raise typer.Exit(run_conversion(file, convert, lines=lines))
@@ -78,18 +78,24 @@ def load_template(name: str) -> ChatTemplate:
     return find_template(name, "--template")
 
 
-def _load_tokenizer(folder: Path) -> Callable[[str], list[int]]:
-    """Returns a function that returns the token ids of a text."""
+def find_tokenizer(folder: Path) -> Encode | None:
+    """Returns a function that encodes a text with the tokenizer in a folder. None if there is no tokenizer.
+
+    Raises:
+        MissingExtraError: The package tokenizers is not installed.
+    """
+    path = folder / "tokenizer.json" if folder.is_dir() else folder
+    if path.name != "tokenizer.json" or not path.is_file():
+        return None
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise MissingExtraError("tokenizers", "tokens", "Reading a tokenizer file") from None
-    path = folder / "tokenizer.json" if folder.is_dir() else folder
-    if not path.is_file():
-        raise OptionError("--tokens", f"the file {str(path)!r} does not exist", "Pass the folder of a tokenizer.")
-    tokenizer = cast("Any", Tokenizer).from_file(str(path))
+    return as_encoder(cast("Any", Tokenizer).from_file(str(path)))
 
-    def encode(text: str) -> list[int]:
-        return cast("list[int]", tokenizer.encode(text, add_special_tokens=False).ids)
 
-    return encode
+def _load_tokenizer(folder: Path) -> Encode:
+    tokenizer = find_tokenizer(folder)
+    if tokenizer is None:
+        raise OptionError("--tokens", f"{str(folder)!r} has no tokenizer.json", "Pass the folder of a tokenizer.")
+    return tokenizer

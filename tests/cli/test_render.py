@@ -83,7 +83,7 @@ def test_each_line_is_a_conversation(call: Call, tmp_path: Path) -> None:
     ("options", "text"),
     [
         (("--template", "zefyr"), "--template: there is no built-in template and no file 'zefyr'"),
-        (("--template", "zephyr", "--tokens", "missing"), "--tokens: the file 'missing' does not exist"),
+        (("--template", "zephyr", "--tokens", "missing"), "--tokens: 'missing' has no tokenizer.json"),
         ((), "Missing option '--template'"),
     ],
 )

@@ -1,0 +1,111 @@
+"""The command `export`: rows of training data, the summary, and refused conversations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+import pytest
+import tokenizers
+from tokenizers import models, pre_tokenizers
+
+from agentkit import Msg, MultiAgentHistory, ToolUseBlock, dump_messages
+from agentkit.chat_templates import ChatTemplate
+from agentkit.training import load_rows, samples_from_log
+from tests.cases import each_case
+from tests.cli.test_cli import call as call_command
+
+Call: TypeAlias = Callable[..., tuple[int, str, str]]
+
+MSGS: Final = [
+    Msg("system", "Be brief.", "system"),
+    Msg("Bob", "Où?", "user"),
+    Msg("Friday", "Here.", "assistant"),
+    Msg("Alice", "There.", "assistant"),
+    Msg("Bob", "So?", "user"),
+    Msg("Friday", "Yes.", "assistant"),
+]
+
+
+@pytest.fixture
+def call(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Runs the command, and returns exit code, standard output and standard error."""
+    return partial(call_command, capsysbinary, monkeypatch)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(dump_messages(MSGS)), "utf-8")
+    return path
+
+
+def read_rows(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@each_case("format", ["openai", "sharegpt", "trl"])
+def test_a_conversation_is_one_row(call: Call, log: Path, format: Any) -> None:
+    code, out, err = call("export", str(log), "--format", format)
+    (row,) = read_rows(out)
+    assert code == 0
+    assert err.startswith("1 samples, 0 refused, ")
+    (sample,) = load_rows(format, [row])
+    assert [msg.text for msg in sample.msgs] == [msg.text for msg in MSGS]
+
+
+def test_each_reply_of_a_viewer_is_a_row_with_its_prompt(call: Call, log: Path) -> None:
+    code, out, err = call("export", str(log), "--format", "openai", "--viewer", "Friday", "--template", "zephyr")
+    rows = read_rows(out)
+    assert (code, err) == (0, "2 samples, 0 refused, 0 losses\n")
+    formatter = ChatTemplate.builtin("zephyr").formatter(history=MultiAgentHistory(viewer="Friday"))
+    expected = [*samples_from_log(MSGS, viewers=["Friday"], formatter=formatter)]
+    assert [row["messages"][-1]["content"] for row in rows] == ["Here.", "Yes."]
+    assert [row["messages"][1]["content"] for row in rows] == [sample.msgs[1].text for sample in expected]
+    code, out, _ = call("export", str(log), "--format", "openai", "--viewer", "all")
+    assert [row["messages"][-1]["content"] for row in read_rows(out)] == ["Here.", "There.", "Yes."]
+    assert call("export", str(log), "--format", "openai", "--viewer", "Eve")[:2] == (0, "")
+
+
+def test_only_the_last_reply_is_trained(call: Call, log: Path) -> None:
+    _, out, _ = call("export", str(log), "--format", "openai", "--train-on", "last")
+    weights = [message.get("weight") for message in read_rows(out)[0]["messages"]]
+    assert weights == [None, None, 0, 0, None, 1]
+
+
+def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, tmp_path: Path) -> None:
+    tokenizer = cast("Any", tokenizers).Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    source = ChatTemplate.builtin("zephyr").jinja or ""
+    (tmp_path / "chat_template.jinja").write_text(source, "utf-8")
+    path = tmp_path / "logs.jsonl"
+    calls = [MSGS[1], Msg("Friday", [ToolUseBlock("c1", "look", {})], "assistant")]
+    texts = [json.dumps(dump_messages(msgs)) for msgs in (MSGS, calls, MSGS[:3])]
+    path.write_text("\n".join([texts[0], "", "[", *texts[1:]]), "utf-8")
+    options = ("--template", str(tmp_path), "--max-tokens", "40")
+    code, out, err = call("export", str(path), "--format", "alpaca", *options)
+    refused, invalid, summary = err.splitlines()
+    assert code == 2
+    assert [row["output"] for row in read_rows(out)] == ["", "Here."]
+    assert refused.startswith(f"{path}, line 1: agentkit: samples[0]")
+    assert invalid.startswith(f"{path}, line 3: agentkit: input: not JSON")
+    trained = len("</s>") + len("Here.</s>")
+    assert summary == f"2 samples, {trained} trained tokens, 1 cut, 2 refused, 5 losses"
+
+
+@each_case(
+    ("options", "text"),
+    [
+        (("--format", "openai"), "read failed"),
+        (("--format", "csv"), "'csv' is not one of"),
+        ((), "Missing option '--format'"),
+    ],
+)
+def test_a_wrong_option_is_an_error(call: Call, tmp_path: Path, options: tuple[str, ...], text: str) -> None:
+    code, out, err = call("export", str(tmp_path / "missing.json"), *options)
+    assert (code, out) == (2, "")
+    assert text in err
