@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
+from agentkit.json_values import as_text
 from agentkit.messages.usage import FinishReason
 from agentkit.replies.parser import ParserOptions, StreamParserBase
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.response_template import ResponseTemplate
+    from agentkit.tools.tool import ToolLike
 
 __all__ = ["PromptReplyParser"]
 
@@ -23,23 +28,49 @@ class PromptReplyParser(StreamParserBase):
     finish reason to `end_text`.
 
     Args:
-        response_template: Form of the replies. None means plain text. `ChatTemplateFormatter` passes this option.
+        response_template: Form of the replies, from `ChatTemplateFormatter.get_parser_options`. None means plain
+            text.
         tools: Tools that the request declares. Their schemas decide the types of arguments.
         **options: See `ParserOptions`.
+
+    Raises:
+        OptionError: An option is invalid, or the prompt of the request has no start of a reply.
     """
 
     raw_arguments = True
 
     def __init__(
-        self, *, response_template: Any = None, tools: Sequence[Any] = (), **options: Unpack[ParserOptions]
+        self,
+        *,
+        response_template: ResponseTemplate | None = None,
+        tools: Sequence[ToolLike] = (),
+        **options: Unpack[ParserOptions],
     ) -> None:
         super().__init__(**options)
+        prompt = as_text((self.request or {}).get(self.layout.turns))
+        self._reader = (
+            None if response_template is None else response_template.reader(self.reply, prompt=prompt, tools=tools)
+        )
+        self._has_text_ended = False
 
     def add_text(self, piece: str) -> None:
         """Adds a piece of the text that the model wrote."""
-        if piece:
-            self.reply.add_text(_TEXT, piece)
+        if self._reader is None or self._has_text_ended:
+            if piece:
+                self.reply.add_text(_TEXT, piece)
+        else:
+            self._reader.feed(piece)
 
     def end_text(self, reason: FinishReason, native: str | None = None) -> None:
         """Ends the reply. `native` is the finish reason as the API spells it."""
+        self._finish_text()
         self.reply.end(reason, native)
+
+    def close(self) -> None:
+        """Adds the text that was held back, if the stream broke off."""
+        self._finish_text()
+
+    def _finish_text(self) -> None:
+        if self._reader is not None and not self._has_text_ended:
+            self._reader.finish()
+        self._has_text_ended = True

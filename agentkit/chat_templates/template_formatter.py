@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.chat_templates.template_capabilities import LAYOUT
-from agentkit.formatting.formatter import FormatterBase, FormatterOptions
+from agentkit.errors import OptionError
+from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
+from agentkit.json_values import as_list
+from agentkit.ledger.entries import Synthesis
+from agentkit.ledger.plan import Plan
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.request_spec import Request, RequestSpec
 
 if TYPE_CHECKING:
     from agentkit.chat_templates.chat_template import ChatTemplate
+    from agentkit.chat_templates.response_template import ResponseTemplate
 
 __all__ = ["ChatTemplateFormatter"]
+
+_MARKERS: Final = ("open", "close")
 
 
 class ChatTemplateFormatter(FormatterBase):
@@ -28,6 +37,8 @@ class ChatTemplateFormatter(FormatterBase):
     Args:
         template: Chat template of the model, or a name or path for `find_template`.
         model: Name of the model.
+        response_template: Form of the replies: a `ResponseTemplate`, its declaration, or the name of a built-in
+            response template. None means that of the chat template. Without one, replies are plain text.
         variables: Further variables of the template, such as `{"enable_thinking": False}`.
         server_adds_bos: True if the server adds the bos token to each prompt. The text then omits the bos token
             that the template writes at its start. None means the usual behavior of the API's servers.
@@ -44,15 +55,18 @@ class ChatTemplateFormatter(FormatterBase):
         model: str | None = None,
         *,
         template: ChatTemplate | str | Path | None = None,
+        response_template: ResponseTemplate | Mapping[str, Any] | str | None = None,
         variables: dict[str, Any] | None = None,
         server_adds_bos: bool | None = None,
         **options: Unpack[FormatterOptions],
     ) -> None:
-        from agentkit.chat_templates.template_lookup import find_template
+        from agentkit.chat_templates.template_lookup import find_response_template, find_template
 
         check_option("variables", variables, dict | None)
         check_option("server_adds_bos", server_adds_bos, bool | None)
         self.template = find_template(template)
+        own = self.template.response_template if response_template is None else response_template
+        self.response_template = own if own is None else find_response_template(own)
         self.variables = dict(variables or {})
         self.server_adds_bos = self.expects_bos() if server_adds_bos is None else server_adds_bos
         super().__init__(model, **options)
@@ -60,6 +74,10 @@ class ChatTemplateFormatter(FormatterBase):
     def expects_bos(self) -> bool:
         """Returns True if servers of the API usually add the bos token to prompts of this template."""
         return False
+
+    def get_parser_options(self, plan: Plan) -> dict[str, Any]:
+        """Returns the options `response_template` and `tools` of a `PromptReplyParser`."""
+        return {"response_template": self.response_template, "tools": plan.tools}
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """Returns the rules of the template. They do not depend on the model."""
@@ -75,13 +93,30 @@ class ChatTemplateFormatter(FormatterBase):
 
         Raises:
             TemplateError: The template refuses the conversation.
+            OptionError: The response template does not belong to the chat template.
         """
         msgs = [*legal.system.msgs, *legal.turns.msgs]
         rendered = self.template.render(
             msgs, tools=task.tools, add_generation_prompt=True, validate=False, **self.variables
         )
+        if self.response_template is not None:
+            self._check_start(self.response_template, rendered.text)
         bos = self.template.special_tokens.get("bos_token", "")
         return {"prompt": rendered.text.removeprefix(bos) if self.server_adds_bos else rendered.text}
+
+    def _create_spec(self, options: RequestOptions, model: str | None) -> RequestSpec:
+        spec = super()._create_spec(options, model)
+        if not spec.tools or self.response_template is not None:
+            return spec
+        note = Synthesis("tools", "there is no response template, so tool calls in the text of a reply stay text")
+        return replace(spec, syntheses=(*spec.syntheses, note))
+
+    def _check_start(self, response_template: ResponseTemplate, prompt: str) -> None:
+        try:
+            response_template.find_start(prompt)
+        except OptionError as error:
+            reason = f"does not belong to the chat template {self.template.name!r}, because {error.reason}"
+            raise OptionError("response_template", reason, "Pass the response template of this model.") from None
 
     def list_stop_texts(self) -> list[str]:
         """Returns the texts at which a server must stop, because they end a turn but are no control tokens.
@@ -96,3 +131,25 @@ class ChatTemplateFormatter(FormatterBase):
         source, others = template.choose(None, has_tools=False), frozenset(template.special_tokens.values())
         control = find_control_tokens(source, template.control_tokens, others)
         return [stop] if control is None or control.sub("", stop).strip() else []
+
+    def list_reply_tokens(self) -> list[str]:
+        """Returns the control tokens in the markers of the response template, which a server must not remove.
+
+        If the control tokens of the tokenizer are unknown, the markers that are texts are returned instead.
+        """
+        if self.response_template is None:
+            return []
+        spec = cast("dict[str, dict[str, Any]]", self.response_template.spec["fields"])
+        texts = [text for field in spec.values() for key in _MARKERS for text in _as_texts(field.get(key))]
+        patterns = [
+            str(field.get(f"{key}_pattern", "")).replace("\\", "") for field in spec.values() for key in _MARKERS
+        ]
+        tokens = self.template.control_tokens
+        if not tokens:
+            return sorted({text.strip() for text in texts})
+        return sorted(token for token in tokens if any(token in text for text in (*texts, *patterns)))
+
+
+def _as_texts(marker: object) -> list[str]:
+    """Returns the texts of a marker, which is a text, a list of texts, or None."""
+    return [marker] if isinstance(marker, str) else [str(text) for text in as_list(marker)]

@@ -1,15 +1,20 @@
-"""`find_template`: the chat template that a name or a path refers to."""
+"""`find_template` and `find_response_template`: the template that a name or a path refers to."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 
-__all__ = ["find_template"]
+if TYPE_CHECKING:
+    from agentkit.chat_templates.response_template import ResponseTemplate
+
+__all__ = ["find_response_template", "find_template"]
 
 
 def find_template(source: ChatTemplate | str | Path | None, place: str = "template") -> ChatTemplate:
@@ -47,3 +52,25 @@ def find_template(source: ChatTemplate | str | Path | None, place: str = "templa
         reason = f"there is no built-in template and no file {shorten_repr(str(source), 200)}"
         raise OptionError(place, reason, f"Use {', '.join(BUILTIN_NAMES)}, or the path of a file or folder.")
     return ChatTemplate.builtin(str(source))
+
+
+def find_response_template(source: ResponseTemplate | Mapping[str, Any] | str) -> ResponseTemplate:
+    """Returns a response template.
+
+    Args:
+        source: A response template, its declaration, or the name of a built-in response template.
+
+    Raises:
+        OptionError: `source` has a wrong type or is invalid, or there is no response template with this name.
+        MissingExtraError: The package regex is not installed.
+    """
+    from agentkit.chat_templates.response_template import RESPONSE_NAMES, ResponseTemplate
+
+    if isinstance(source, ResponseTemplate):
+        return source
+    if isinstance(source, Mapping):
+        return ResponseTemplate(source)
+    if source not in RESPONSE_NAMES:
+        reason = f"expected a response template, got {shorten_repr(source, 60)}"
+        raise OptionError("response_template", reason, f"Pass a ResponseTemplate, or {', '.join(RESPONSE_NAMES)}.")
+    return ResponseTemplate.builtin(source)

@@ -13,8 +13,9 @@ import pytest
 from agentkit import ChatModel, FinishReason, Msg, Tool
 from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.template_messages import write_messages, write_tools
+from agentkit_openai import OpenAIChatStreamParser
 from tests.cases import each_case
-from tests.conformance.llama_cpp import TEXT_AFTER_RESULT, TEXT_REPLY, LlamaServer, run_server
+from tests.conformance.llama_cpp import TEXT_AFTER_RESULT, TEXT_AFTER_THINKING, TEXT_REPLY, LlamaServer, run_server
 from tests.conformance.test_llama_cpp import HISTORIES, OPEN_CALL, QUESTION
 from tests.providers import LOOK, assistant, result, user
 
@@ -25,9 +26,37 @@ TEXTS: Final = {name: msgs for name, msgs in HISTORIES.items() if "image" not in
 AFTER_RESULT: Final = [*OPEN_CALL, Msg("system", [result("call_1", "near you")], "system")]
 
 
-def create_model(server: LlamaServer, template: ChatTemplate | str) -> ChatModel:
-    client_options = {"base_url": f"{server.url}/v1", "http_client": httpx2.AsyncClient(verify=False, timeout=60)}
-    return ChatModel("openai-completions:tiny", template=template, client_options=client_options)
+FORM: Final[dict[str, Any]] = {
+    "start_anchor_pattern": r"\[assistant\]\n(?:<\|\w+\|>)?",
+    "fields": {
+        "reasoning_content": {"open": "<think>", "close": "</think>"},
+        "tool_calls": {
+            "open": "<tool_call>",
+            "close": "</tool_call>",
+            "repeats": True,
+            "content": "json",
+            "transform": {"type": "function", "function": "{content}"},
+        },
+        "content": {"close": "<|end|>"},
+    },
+}
+"""Form of the replies of the model in `tiny_model`."""
+GRAMMAR: Final = r'''root ::= "<tool_call>{\"name\": \"look\", \"arguments\": {\"place\": \"hi\"}}</tool_call>"'''
+"""Grammar that the model needs for a tool call. The chat endpoint creates a similar grammar from the tools."""
+
+
+def create_model(
+    server: LlamaServer, template: ChatTemplate | str, response_template: dict[str, Any] | None = None
+) -> ChatModel:
+    return ChatModel(
+        "openai-completions:tiny",
+        template=template,
+        formatter_options={"response_template": response_template},
+        client_options={
+            "base_url": f"{server.url}/v1",
+            "http_client": httpx2.AsyncClient(verify=False, timeout=60),
+        },
+    )
 
 
 def write_body(msgs: list[Msg], tools: list[Tool]) -> dict[str, Any]:
@@ -109,3 +138,30 @@ async def test_a_completion_equals_the_reply_of_the_chat_endpoint(
     # The cache of the server depends on earlier requests.
     for counts in (reply.usage, streamed.usage):
         assert (counts.input_tokens, counts.output_tokens) == (usage["prompt_tokens"], usage["completion_tokens"])
+
+
+async def test_thinking_and_calls_equal_those_of_the_chat_endpoint(llama: LlamaServer) -> None:
+    thinks, looks = [user("Think. Where is the library?")], [user("Where is the library?")]
+    template = ChatTemplate.from_gguf(llama.model)
+    status, chat = llama.post("/v1/chat/completions", {"model": "tiny", **write_body(thinks, [])})
+    assert status == 200
+    status, call = llama.post("/v1/chat/completions", {"model": "tiny", **write_body(looks, [LOOK])})
+    assert status == 200
+    async with create_model(llama, template, FORM) as model:
+        thought = await model.generate(thinks)
+        async with model.stream(thinks) as stream:
+            streamed = await stream.finish()
+        called = await model.generate(looks, tools=[LOOK], parameters={"grammar": GRAMMAR})
+    expected = OpenAIChatStreamParser.parse_response(chat)
+    assert (describe(thought), thought.text) == (describe(expected), TEXT_AFTER_THINKING)
+    assert describe(streamed) == describe(expected)
+    assert describe(called) == describe(OpenAIChatStreamParser.parse_response(call))
+    assert called.finish_reason is FinishReason.TOOL_USE
+
+
+def describe(msg: Msg) -> list[tuple[str, Any]]:
+    """Returns the content of a message without ids and metadata."""
+    return [
+        (block.type, (block.name, block.input) if block.type == "tool_use" else getattr(block, block.type))
+        for block in msg.blocks
+    ]

@@ -16,15 +16,18 @@ from agentkit import (
     ChatModel,
     ContextLengthError,
     FinishReason,
+    Ledger,
     MessageError,
     Msg,
     MultiAgentHistory,
     NetworkError,
     OptionError,
+    Plan,
     ProviderError,
     RateLimitError,
     TextBlock,
     ThinkingBlock,
+    ToolResultBlock,
     Usage,
     load_native,
     load_provider,
@@ -50,6 +53,25 @@ BOS: Final = ChatTemplate(
     "{{ bos_token }}{% for message in messages %}[{{ message.role }}]{{ message.content }}{{ eos_token }}"
     "{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}",
     special_tokens={"bos_token": "<s>", "eos_token": "</s>"},
+)
+FORM: Final[dict[str, Any]] = {
+    "start_anchor_pattern": r"\[assistant\]\n(?:<\|\w+\|>)?",
+    "fields": {
+        "reasoning_content": {"open": "<think>", "close": "</think>"},
+        "tool_calls": {
+            "open": "<tool_call>",
+            "close": "</tool_call>",
+            "repeats": True,
+            "content": "json",
+            "transform": {"type": "function", "function": "{content}"},
+        },
+        "content": {"close": "<|end|>"},
+    },
+}
+"""Form of the replies to prompts of `TINY`."""
+CALLS: Final = (
+    '<think>Let me look.</think>I look.<tool_call>{"name": "look", "arguments": {"place": "sea"}}</tool_call>'
+    '<tool_call>{"name": "look", "arguments": {"place": "sea"}}</tool_call>'
 )
 TAGS: Final = ChatTemplate.from_tags({"user": ("Q: ", "\n"), "assistant": ("A: ", "\n### End\n")})
 TALK: Final = [
@@ -179,6 +201,89 @@ async def test_a_stream_of_bytes_in_any_pieces() -> None:
 async def test_an_address_is_required() -> None:
     with pytest.raises(OptionError, match=r"client_options.base_url: 'openai-completions' has no default address"):
         await ChatModel(OPENAI, "m", template="zephyr").open()
+
+
+# -- replies with thinking and tool calls ------------------------------------------------------------------------
+
+
+@EACH
+async def test_thinking_and_tool_calls_are_read_from_the_text(provider: str) -> None:
+    form = {"response_template": FORM}
+    with LoopbackServer([CALLS, Reply(CALLS, piece_size=3), "It is calm."]) as server:
+        async with create_model(provider, server, formatter_options=form) as model:
+            reply = await model.generate(TALK[:2], tools=[LOOK])
+            kinds, streamed = await read_stream(model, TALK[:2], tools=[LOOK])
+            results = [ToolResultBlock(use.id, "look", "It is calm.") for use in reply.tool_uses]
+            answer = await model.generate([*TALK[:2], reply, Msg("tools", results, "user")], tools=[LOOK])
+    assert [block.type for block in reply.blocks] == ["thinking", "text", "tool_use", "tool_use"]
+    assert [use.input for use in reply.tool_uses] == [{"place": "sea"}] * 2
+    assert len({use.id for use in reply.tool_uses}) == 2
+    assert reply.finish_reason is streamed.finish_reason is FinishReason.TOOL_USE
+    assert streamed.content == reply.content
+    assert {"thinking-delta", "text-delta", "tool-use-end", "message-end"} <= set(kinds)
+    assert CALLS in server.requests[2].body["prompt"]  # the prompt has the reply as the model wrote it
+    assert answer.text == "It is calm."
+
+
+@EACH
+async def test_a_reply_that_ends_early_has_all_text(provider: str) -> None:
+    half = CALLS[: CALLS.index('"sea"') + 2]
+    cut = Reply(half, piece_size=3, finish_reason=FinishReason.LENGTH)
+    with LoopbackServer([cut, cut, Reply(half[:20], cut_after=3)]) as server:
+        async with create_model(provider, server, formatter_options={"response_template": FORM}) as model:
+            reply = await model.generate(HELLO, tools=[LOOK])
+            _, streamed = await read_stream(model, HELLO, tools=[LOOK])
+            async with model.stream(HELLO) as stream:
+                with pytest.raises(NetworkError):
+                    await stream.finish()
+    assert reply.finish_reason is FinishReason.LENGTH
+    assert (reply.text, reply.tool_uses[0].name) == ("I look.", "look")
+    assert '{"place": "s' in str(reply.tool_uses[0].raw_input)
+    assert streamed.content == reply.content
+    assert streamed.finish_reason is FinishReason.LENGTH
+    assert [block.type for block in stream.message.blocks] == ["thinking"]
+    assert stream.message.finish_reason is FinishReason.INTERRUPTED
+
+
+@EACH
+def test_the_ledger_warns_of_tools_without_a_response_template(provider: str) -> None:
+    reason = "there is no response template, so tool calls in the text of a reply stay text"
+    for form, expected in ((None, [reason]), (FORM, [])):
+        formatter = chat(provider, template=TINY, response_template=form)
+        assert [note.reason for note in formatter.lower(HELLO, tools=[LOOK]).ledger.syntheses] == expected
+        assert not formatter.lower(HELLO).ledger.syntheses
+
+
+def test_a_server_keeps_the_markers_of_a_reply() -> None:
+    request = chat(OPENAI, template=TINY, response_template=FORM).lower(HELLO).request
+    assert request["extra_body"] == {
+        "add_special_tokens": False,
+        "skip_special_tokens": False,
+        "preserved_tokens": ["</think>", "</tool_call>", "<think>", "<tool_call>", "<|end|>"],
+    }
+    known = ChatTemplate(TINY.jinja, control_tokens=frozenset({"<tool_call>", "<|end|>", "<|other|>"}))
+    request = chat(OPENAI, template=known, response_template=FORM).lower(HELLO).request
+    assert request["extra_body"]["preserved_tokens"] == ["<tool_call>", "<|end|>"]
+
+
+@EACH
+def test_a_response_template_is_a_name_a_declaration_or_that_of_the_template(provider: str) -> None:
+    declared = ChatTemplate(TINY.jinja, response_template=FORM)
+    for formatter in (
+        chat(provider, template=declared),
+        multi_agent(provider, template=TINY, response_template=FORM),
+    ):
+        options = formatter.get_parser_options(formatter.lower(HELLO, tools=[LOOK]))
+        assert options["response_template"].parse("<think>Hm.</think>Hi.").text == "Hi."
+        assert options["tools"] == (LOOK,)
+    assert chat(provider, template=TINY).get_parser_options(Plan({}, Ledger([]), ())) == {
+        "response_template": None,
+        "tools": (),
+    }
+    with pytest.raises(OptionError, match=r"^response_template: expected a response template, got 'qwen'"):
+        chat(provider, template=TINY, response_template="qwen")
+    with pytest.raises(OptionError, match=r"^response_template: does not belong to the chat template 'tiny'"):
+        chat(provider, template=TINY, response_template="qwen3").lower(HELLO)
 
 
 # -- requests ----------------------------------------------------------------------------------------------------

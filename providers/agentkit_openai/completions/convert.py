@@ -49,6 +49,10 @@ class OpenAICompletionsFormatter(ChatTemplateFormatter):
         if stop := self.list_stop_texts():
             request["stop"] = stop
         extra: dict[str, Any] = {} if self.server_adds_bos else {"add_special_tokens": False}
+        if self.response_template is not None:
+            extra["skip_special_tokens"] = False
+            if tokens := self.list_reply_tokens():
+                extra["preserved_tokens"] = tokens
         return {**request, "extra_body": extra} if extra else request
 
 
