@@ -4,7 +4,7 @@ The environments run templates in jinja's sandbox. A template has no access to p
 files. Templates of prompts are strict, so an undefined name is an error. Chat templates of models are lenient, as
 in transformers.
 
-Limits. A rendering has at most 100,000,000 steps. Each node of the template that runs counts 10 steps, a call of a
+Limits. A rendering has at most 100,000,000 steps. Each node of the template that runs counts 3 steps, a call of a
 function 100, each character of a new text 1, each item of a new list 20, and each 8 characters that an operation
 reads 1. So the steps limit the time and the memory of a rendering. The largest number of steps takes a few seconds
 and less than 500 MB. These limits apply too:

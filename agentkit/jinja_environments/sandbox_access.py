@@ -28,6 +28,7 @@ __all__ = ["BoundedAccess"]
 
 _DICT_METHODS: Final = frozenset({"copy", "get", "items", "keys", "values"})
 _CHECKED_NAMES: Final = REFUSED_METHODS | {"format", "format_map"}
+_UNDEFINED: Final = 20  # steps of an undefined value
 _TEXT_NAMES: Final = frozenset(dir(str))
 _METHOD_TYPES: Final = (BuiltinMethodType, MethodType)
 _JSON_TYPES: Final[Any] = (str, int, float, list, tuple, dict)
@@ -64,7 +65,7 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is _DICT:
             if attribute not in DICT_NAMES:
-                return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+                return obj[attribute] if attribute in obj else self._undefine(obj, attribute)
             if attribute in _DICT_METHODS:
                 return getattr(obj, attribute)
         elif type(obj) in self.plain_types and attribute not in _CHECKED_NAMES and not attribute.startswith("_"):
@@ -79,10 +80,14 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
             if argument in obj:
                 return obj[argument]
             if argument not in DICT_NAMES:
-                return self.undefined(obj=obj, name=argument)
+                return self._undefine(obj, argument)
         elif type(obj) is str and type(argument) is str and argument not in _TEXT_NAMES:
-            return self.undefined(obj=obj, name=argument)
+            return self._undefine(obj, argument)
         return super().getitem(obj, argument)
+
+    def _undefine(self, obj: Any, name: str) -> Any:
+        count_steps(_UNDEFINED)
+        return self.undefined(obj=obj, name=name)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return attr not in REFUSED_METHODS and super().is_safe_attribute(obj, attr, value)

@@ -26,7 +26,9 @@ else:
 
 __all__ = ["BoundedCode", "count_bodies"]
 
-_STEPS: Final = 10  # steps of a node
+_STEPS: Final = 3  # steps of a node
+_BODY: Final = 5  # nodes that a body counts in addition to its nodes
+_PRINTED: Final = 6  # nodes that a printed value counts in addition, because its text needs memory
 _IMPORTS: Final = """\
 from agentkit.jinja_environments.limits import count_steps, measure, measure_slice, read, read_members
 from agentkit.jinja_environments.operators import add, concatenate
@@ -54,10 +56,12 @@ def count_bodies(node: nodes.Node) -> int:
 
     if isinstance(node, nodes.Call | nodes.Filter | nodes.Test) and node.dyn_args is not None:
         node.dyn_args = _apply_filter(node.dyn_args, "list")
-    total = not isinstance(node, nodes.Const | nodes.TemplateData | nodes.Operand | nodes.Keyword)
+    total = int(not isinstance(node, nodes.Const | nodes.TemplateData | nodes.Operand | nodes.Keyword))
+    if isinstance(node, nodes.Output):
+        total += _PRINTED * len(node.nodes)
     if not isinstance(node, nodes.Template | nodes.For | nodes.Macro | nodes.CallBlock | nodes.Block):
         return total + sum(map(count_bodies, node.iter_child_nodes()))
-    steps = _STEPS * (1 + sum(map(count_bodies, node.body)))
+    steps = _STEPS * (_BODY + sum(map(count_bodies, node.body)))
     node.body.insert(0, nodes.ExprStmt(nodes.Const(steps), lineno=node.lineno))
     if isinstance(node, nodes.For) and node.test is not None:
         node.test = _apply_filter(node.test, "count_item")
