@@ -353,6 +353,7 @@ def _list_read_keys(path: Path) -> Iterator[object]:
 PROVIDER_NAMES: Final = {
     "capabilities/model_rules.py": "the call ids that Mistral's chat templates accept",
     "chat_templates": "names of chat templates",
+    "cli/export.py": "formats of training data",
     "messages/block_dict_keys.py": "issuers of signatures in blocks of AgentScope",
     "messages/log_recognition.py": "names the loader of a log in errors",
     "logs": "issuers of signatures in logs of AgentScope and LangChain",
