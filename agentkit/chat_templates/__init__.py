@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentkit.chat_templates.message_rules import validate_messages as validate_messages
     from agentkit.chat_templates.rendered_chat import RenderedChat as RenderedChat
     from agentkit.chat_templates.rendered_chat import RenderedMedia as RenderedMedia
+    from agentkit.chat_templates.response_template import ResponseTemplate as ResponseTemplate
     from agentkit.chat_templates.template_formatter import ChatTemplateFormatter as ChatTemplateFormatter
     from agentkit.chat_templates.template_messages import OmittedBlock as OmittedBlock
     from agentkit.chat_templates.template_report import TemplateReport as TemplateReport
@@ -34,6 +35,7 @@ else:
             "agentkit.chat_templates.chat_template": "ChatTemplate",
             "agentkit.chat_templates.message_rules": "validate_messages",
             "agentkit.chat_templates.rendered_chat": "RenderedChat RenderedMedia",
+            "agentkit.chat_templates.response_template": "ResponseTemplate",
             "agentkit.chat_templates.template_formatter": "ChatTemplateFormatter",
             "agentkit.chat_templates.template_messages": "OmittedBlock",
             "agentkit.chat_templates.template_report": "TemplateReport",

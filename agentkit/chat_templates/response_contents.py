@@ -1,0 +1,192 @@
+"""Contents of the fields of a reply: converts the text of a region to a value, and transforms the value.
+
+The forms and their options are those of `response_template` in transformers 5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from agentkit.argument_checks import check_choice, check_option
+from agentkit.chat_templates.python_calls import parse_python_calls
+from agentkit.chat_templates.response_markers import compile_pattern
+from agentkit.errors import MessageError, OptionError
+from agentkit.json_values import parse_json
+
+__all__ = ["CONTENTS", "apply_transform", "check_content_args", "check_transform", "parse_content"]
+
+_PLACEHOLDER: Final = re.compile(r"\{(\w+(?:\.\w+)*)\}")
+_QUOTED_OR_KEY: Final = re.compile(r'"(?:\\.|[^"\\])*"|(?<=[{,])(\s*)(\w+)(\s*):', re.DOTALL)
+
+
+def parse_content(text: str, content: str, arguments: Mapping[str, Any]) -> Any:
+    """Converts the text of a region to a value.
+
+    Args:
+        text: Text of the region.
+        content: Form of the text.
+        arguments: Options of the form.
+
+    Raises:
+        ValueError: The text does not have the form.
+        RecursionError: The text is nested too deeply.
+    """
+    return _PARSERS[content](text, arguments)
+
+
+def check_content_args(content: str, arguments: Mapping[str, Any], place: str) -> None:
+    """Checks the options of a form.
+
+    Raises:
+        OptionError: An option is missing or invalid.
+    """
+    if content == "xml-inline":
+        pattern = compile_pattern(arguments.get("tag_pattern"), f"{place}.tag_pattern")
+        if "key" not in pattern.groupindex:
+            raise OptionError(f"{place}.tag_pattern", "has no group `key`", "Add (?P<key>…) and (?P<value>…).")
+    nested = arguments.get("value_parser")
+    if nested is not None:
+        check_option(f"{place}.value_parser", nested, dict)
+        options = nested.get("args", {})
+        check_choice(f"{place}.value_parser.name", nested.get("name", "text"), CONTENTS)
+        check_option(f"{place}.value_parser.args", options, dict)
+        check_content_args(nested.get("name", "text"), options, f"{place}.value_parser.args")
+
+
+def check_transform(transform: Any, place: str) -> None:
+    """Checks that no text of a transform has a placeholder together with other text.
+
+    Raises:
+        OptionError: A text has both.
+    """
+    if isinstance(transform, dict | list):
+        items = cast("dict[str, Any] | list[Any]", transform)
+        for item in items.values() if isinstance(items, dict) else items:
+            check_transform(item, place)
+    elif isinstance(transform, str) and _PLACEHOLDER.search(transform) and not _PLACEHOLDER.fullmatch(transform):
+        reason = f"{transform!r:.80} has text beside a placeholder"
+        raise OptionError(place, reason, 'Pass a placeholder alone, such as "{content}".')
+
+
+def apply_transform(transform: Any, scope: Mapping[str, Any]) -> Any:
+    """Replaces the placeholders of a transform with values. `{a.b}` is the value `b` of the object `a`.
+
+    Raises:
+        ValueError: A value does not exist.
+    """
+    if isinstance(transform, dict):
+        items = cast("dict[str, Any]", transform)
+        return {key: apply_transform(item, scope) for key, item in items.items()}
+    if isinstance(transform, list):
+        return [apply_transform(item, scope) for item in cast("list[Any]", transform)]
+    match = _PLACEHOLDER.fullmatch(transform) if isinstance(transform, str) else None
+    if match is None:
+        return transform
+    value: Any = scope
+    for key in match[1].split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            raise ValueError(f"the value {{{match[1]}}} does not exist")
+        value = cast("Mapping[str, Any]", value)[key]
+    return value
+
+
+def _strip(text: str, arguments: Mapping[str, Any]) -> str:
+    return text.strip() if arguments.get("strip", True) else text
+
+
+def _parse_int(text: str, arguments: Mapping[str, Any]) -> int:
+    return int(_strip(text, arguments))
+
+
+def _parse_float(text: str, arguments: Mapping[str, Any]) -> float:
+    return float(_strip(text, arguments))
+
+
+def _parse_bool(text: str, arguments: Mapping[str, Any]) -> bool:
+    return _strip(text, arguments).lower() in ("true", "1")
+
+
+def _parse_json(text: str, arguments: Mapping[str, Any]) -> Any:
+    """Parses JSON. Options allow other quotes, keys without quotes, and text that is not JSON."""
+    source, strings = text, list[str]()
+    for opening, closing in arguments.get("string_delims", ()):
+        source = _replace_strings(source, opening, closing, strings)
+    if arguments.get("unquoted_keys"):
+        source = _QUOTED_OR_KEY.sub(_quote_key, source)
+    for index, string in enumerate(strings):
+        source = source.replace(f"\x01{index}\x02", string)
+    try:
+        return parse_json(source)
+    except MessageError as error:
+        if arguments.get("allow_non_json"):
+            return _strip(text, arguments)
+        raise ValueError(error.reason) from None
+
+
+def _replace_strings(text: str, opening: str, closing: str, strings: list[str]) -> str:
+    """Replaces texts between two marks with numbers, and appends these texts as JSON strings to `strings`."""
+    from json import dumps
+
+    if not strings and ("\x01" in text or "\x02" in text):
+        raise ValueError("the text has a control character that marks the place of a string")
+    pieces: list[str] = []
+    start = 0
+    while (first := text.find(opening, start)) >= 0:
+        last = text.find(closing, first + len(opening))
+        if last < 0:
+            break
+        pieces += [text[start:first], f"\x01{len(strings)}\x02"]
+        strings.append(dumps(text[first + len(opening) : last]))
+        start = last + len(closing)
+    return "".join([*pieces, text[start:]])
+
+
+def _quote_key(match: re.Match[str]) -> str:
+    return match[0] if match[2] is None else f'{match[1]}"{match[2]}"{match[3]}:'
+
+
+def _parse_nested(text: str, nested: Mapping[str, Any] | None) -> Any:
+    return text if nested is None else parse_content(text, nested.get("name", "text"), nested.get("args", {}))
+
+
+def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Parses tags. `tag_pattern` has the groups `key` and `value`."""
+    found: dict[str, list[Any]] = {}
+    pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
+    for match in pattern.finditer(text):
+        groups = match.groupdict()
+        value = _parse_nested(groups.get("value") or "", arguments.get("value_parser"))
+        found.setdefault(groups["key"], []).append(value)
+    merges = arguments.get("merge_duplicates", False)
+    return {key: values if merges and len(values) > 1 else values[-1] for key, values in found.items()}
+
+
+def _parse_lines(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Parses lines of a key, a separator and a value."""
+    found: dict[str, Any] = {}
+    for line in text.split(arguments.get("line_sep", "\n")):
+        key, separator, value = _strip(line, arguments).partition(arguments.get("kv_sep", ":"))
+        if separator:
+            found[_strip(key, arguments)] = _parse_nested(_strip(value, arguments), arguments.get("value_parser"))
+    return found
+
+
+def _parse_calls(text: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return parse_python_calls(text)
+
+
+_PARSERS: Final[dict[str, Callable[[str, Mapping[str, Any]], Any]]] = {
+    "text": _strip,
+    "int": _parse_int,
+    "float": _parse_float,
+    "bool": _parse_bool,
+    "json": _parse_json,
+    "xml-inline": _parse_tags,
+    "kv-lines": _parse_lines,
+    "python-call-list": _parse_calls,
+}
+
+CONTENTS: Final = tuple(_PARSERS)
+"""Names of the forms."""

@@ -1,0 +1,140 @@
+"""`ResponseFields`: the checked form of a response template: its fields, their markers and their contents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from agentkit.argument_checks import check_choice, check_names, check_option
+from agentkit.chat_templates.response_contents import CONTENTS, check_content_args, check_transform
+from agentkit.chat_templates.response_markers import MarkerPattern, MarkerWatch, Role
+from agentkit.errors import OptionError
+
+__all__ = ["ResponseField", "ResponseFields", "THINKING_FIELDS"]
+
+THINKING_FIELDS: Final = frozenset({"thinking", "reasoning", "reasoning_content"})
+"""Names of fields that contain the thinking of the model."""
+
+_KEYS: Final = ("version", "defaults", "fields", "start_anchor", "start_anchor_pattern")
+_FIELD_KEYS: Final = (
+    "open", "open_pattern", "close", "close_pattern", "content", "content_args", "repeats", "join", "optional",
+    "transform", "transform_each",
+)  # fmt: skip
+_PLACE: Final = "response_template"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResponseField:
+    """One field of a response template.
+
+    Attributes:
+        name: Name of the field, such as `content`, `reasoning_content` or `tool_calls`.
+        open: Marker before the text of the field. None for the field that gets all remaining text.
+        close: Marker after the text. None if the text ends with the reply.
+        content: Form of the text, such as `text` or `json`.
+        content_args: Options of this form.
+        is_required: True if each reply has the field.
+        transform: Form of the value, with placeholders such as `{content}`. None keeps the value.
+        transform_each: True to transform each item of a list.
+        repeats: True if a reply may have several values of the field.
+    """
+
+    name: str
+    open: MarkerPattern | None
+    close: MarkerPattern | None
+    content: str = "text"
+    content_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    is_required: bool = False
+    transform: Any = None
+    transform_each: bool = False
+    repeats: bool = False
+
+    @classmethod
+    def read(cls, name: str, spec: object) -> ResponseField:
+        """Reads a field.
+
+        Raises:
+            OptionError: A key or value is invalid.
+        """
+        place = f"{_PLACE}.fields.{name}"
+        check_option(place, spec, dict, "Pass a dict.")
+        options = cast("dict[str, Any]", spec)
+        check_names(place, options, _FIELD_KEYS)
+        content, arguments = options.get("content", "text"), options.get("content_args", {})
+        check_choice(f"{place}.content", content, CONTENTS)
+        check_option(f"{place}.content_args", arguments, dict)
+        check_content_args(content, arguments, f"{place}.content_args")
+        join, repeats = options.get("join"), options.get("repeats", False)
+        check_option(f"{place}.join", join, str | None)
+        if join is not None and not repeats:
+            raise OptionError(f"{place}.join", "needs `repeats`", "Pass repeats=True too.")
+        transform, each = options.get("transform"), options.get("transform_each", False)
+        check_option(f"{place}.transform_each", each, bool)
+        if each and transform is None:
+            raise OptionError(f"{place}.transform_each", "needs `transform`", "Pass a transform too.")
+        check_transform(transform, f"{place}.transform")
+        opened, closed = (MarkerPattern.read(options, key, place) for key in ("open", "close"))
+        _check_groups(opened, closed, transform, place)
+        required = not options.get("optional", True)
+        return cls(name, opened, closed, content, arguments, required, transform, each, bool(repeats))
+
+
+def _check_groups(opened: MarkerPattern | None, closed: MarkerPattern | None, transform: Any, place: str) -> None:
+    names = [name for marker in (opened, closed) if marker for name in marker.pattern.groupindex]
+    if names and transform is None:
+        reason = f"the group {names[0]!r} of a marker is not used"
+        raise OptionError(f"{place}.transform", reason, f'Pass a transform with "{{{names[0]}}}".')
+
+
+class ResponseFields:
+    """All fields of a response template.
+
+    Attributes:
+        fields: The fields by name.
+        implicit: Field without a marker before its text, which gets all remaining text. None if there is none.
+        anchor: Marker after which a reply starts in the prompt.
+        defaults: Values of fields that a reply does not have.
+        needs_context: True if a marker may depend on the text before it.
+    """
+
+    def __init__(self, spec: object) -> None:
+        check_option(_PLACE, spec, Mapping, "Pass a dict.")
+        options = cast("Mapping[str, Any]", spec)
+        check_names(_PLACE, options, _KEYS)
+        if options.get("version", 1) != 1:
+            reason = f"unknown version {options['version']!r:.80}"
+            raise OptionError(f"{_PLACE}.version", reason, "Use version 1.")
+        fields, defaults = options.get("fields"), options.get("defaults", {})
+        check_option(f"{_PLACE}.defaults", defaults, dict)
+        if not isinstance(fields, dict) or not fields:
+            raise OptionError(f"{_PLACE}.fields", "expected a dict of fields", "Pass at least one field.")
+        named = cast("dict[str, Any]", fields)
+        self.fields = {name: ResponseField.read(name, item) for name, item in named.items()}
+        self.defaults: dict[str, Any] = dict(defaults)
+        implicit = [item for item in self.fields.values() if item.open is None]
+        if len(implicit) > 1:
+            reason = f"the fields {', '.join(item.name for item in implicit)} have no marker before their text"
+            raise OptionError(f"{_PLACE}.fields", reason, "Pass `open` for all fields except one.")
+        self.implicit = implicit[0] if implicit else None
+        anchor = MarkerPattern.read(options, "start_anchor", _PLACE)
+        if anchor is None:
+            raise OptionError(f"{_PLACE}.start_anchor", "is missing", "Pass the text before a reply.")
+        self.anchor = anchor
+        self._watches = {name: self._watch(item) for name, item in self.fields.items()}
+        self._watches[""] = self._watch(self.implicit)
+        self.needs_context = any(watch.needs_context for watch in self._watches.values())
+
+    def watch(self, current: ResponseField | None) -> MarkerWatch:
+        """Returns the search for the markers that may come next in the region of a field."""
+        return self._watches["" if current is None else current.name]
+
+    def _watch(self, current: ResponseField | None) -> MarkerWatch:
+        if current is not None and current.open is not None:
+            return MarkerWatch([("close", current, current.close)] if current.close else [])
+        markers: list[tuple[Role, ResponseField, MarkerPattern]] = [
+            ("open", item, item.open) for item in self.fields.values() if item.open is not None
+        ]
+        if current is not None and current.close is not None:
+            return MarkerWatch([*markers, ("close", current, current.close)])
+        return MarkerWatch(markers)

@@ -1,0 +1,232 @@
+"""`MarkerPattern`: text that begins or ends a region of a reply. `MarkerWatch` finds it in text that arrives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast
+
+from agentkit.errors import MissingExtraError, OptionError
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.response_fields import ResponseField
+
+__all__ = ["MarkerMatch", "MarkerPattern", "MarkerWatch", "Role", "compile_pattern"]
+
+Role: TypeAlias = Literal["open", "close"]
+"""`open` for a marker before the text of a field, `close` for a marker after it."""
+
+_LEFT_CONTEXT: Final = re.compile(r"\(\?<[=!]|\\[bBAGmMKX]|(?<!\[)\^|\(\?r")
+"""Parts of a regular expression whose result depends on earlier text."""
+
+_LOOKAHEAD: Final = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\?((?:[\w\s</>|▁｜:-]|\\[^\w\s])+)\)")
+"""Regular expression for an empty match wherever a text follows later, such as `(?=[\\s\\S]*?</think>)`."""
+
+_LONG: Final = 64  # number of characters from which a search is slow
+_CACHED_LENGTH: Final = 32  # maximum length of texts whose searches are cached
+_MAX_CACHED: Final = 10_000  # maximum number of cached searches
+
+_PROBES: Final = ("\0", "a")
+"""Characters that are added to a text to find matches that depend on its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerPattern:
+    """Pattern of a marker.
+
+    Attributes:
+        pattern: Compiled expression of the package regex, which finds incomplete matches at the end of a text.
+        attempt: Expression that never matches. Its incomplete match is the first index from which `pattern` reads
+            to the end of the text, so that further text may change the result.
+        is_literal: True if the marker is a text and not a regular expression.
+        needs_context: True if a match may depend on the text before it.
+        required: Text that must follow the start of each match. Empty if unknown.
+    """
+
+    pattern: Any
+    attempt: Any
+    is_literal: bool
+    needs_context: bool = False
+    required: str = ""
+
+    @classmethod
+    def read(cls, spec: Mapping[str, Any], key: str, place: str) -> MarkerPattern | None:
+        """Reads the marker with the key `key` (texts) or `key_pattern` (a regular expression). None if absent.
+
+        Raises:
+            OptionError: The marker is invalid, or both keys are present.
+            MissingExtraError: The package regex is not installed.
+        """
+        pattern_key = f"{key}_pattern"
+        if key in spec and pattern_key in spec:
+            raise OptionError(f"{place}.{key}", f"cannot be combined with {pattern_key!r}", "Pass one of them.")
+        if key not in spec and pattern_key not in spec:
+            return None
+        is_literal = key in spec
+        place = f"{place}.{key if is_literal else pattern_key}"
+        source = _join_literals(spec[key], place) if is_literal else spec[pattern_key]
+        pattern = compile_pattern(source, place)
+        needs_context = not is_literal and _LEFT_CONTEXT.search(source) is not None
+        lookahead = None if is_literal else _LOOKAHEAD.fullmatch(source)
+        required = re.sub(r"\\(.)", r"\1", lookahead[1]) if lookahead else ""
+        attempt = compile_pattern(f"(?:{source})(?!)", place)
+        return cls(pattern, attempt, is_literal, needs_context, required)
+
+    def search(self, text: str, start: int, *, is_end: bool) -> tuple[Any, int]:
+        """Finds the first match.
+
+        Args:
+            text: Text in which to search.
+            start: Index of the first character.
+            is_end: True if no further text follows.
+
+        Returns:
+            The first match that no further text can change, or None; and the index from which further text may
+            change the result.
+        """
+        if self.required and text.find(self.required, start) < 0:
+            return None, len(text) if is_end else start
+        if is_end:
+            return self.pattern.search(text, start), len(text)
+        if len(text) - start > _LONG and self.attempt.match(text, start, partial=True):
+            return None, start
+        match = self.pattern.search(text, start, partial=True)
+        if match is None or match.partial:
+            return None, len(text) if match is None else match.start()
+        attempt = self.attempt.search(text, start, partial=True)
+        open_start = len(text) if attempt is None else attempt.start()
+        if open_start <= match.start() or not self._is_stable(match, text):
+            return None, min(open_start, match.start())
+        return match, open_start
+
+    def _is_stable(self, match: Any, text: str) -> bool:
+        """Returns True if a match does not depend on the end of the text, as with `$`."""
+        return self.is_literal or all(self._has_same_match(match, text + after) for after in _PROBES)
+
+    def _has_same_match(self, match: Any, text: str) -> bool:
+        longer = self.pattern.match(text, match.start())
+        return longer is not None and longer.span() == match.span() and longer.groupdict() == match.groupdict()
+
+
+def _join_literals(value: object, place: str) -> str:
+    """Returns a regular expression for one of several texts, the longest first."""
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    texts = [item for item in items if isinstance(item, str) and item]
+    if not texts or len(texts) != len(items):
+        raise OptionError(place, f"expected a text that is not empty, or several, got {value!r:.80}", "Pass text.")
+    return "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
+
+
+def compile_pattern(source: object, place: str) -> Any:
+    """Compiles a regular expression of a response template. A dot matches line breaks too.
+
+    Raises:
+        OptionError: The value is not a valid regular expression.
+        MissingExtraError: The package regex is not installed.
+    """
+    try:
+        regex: Any = import_module("regex")  # the package has no type annotations
+    except ImportError:
+        raise MissingExtraError("regex", "templates", "Parsing the reply of a local model") from None
+    if not isinstance(source, str):
+        raise OptionError(place, f"expected a regular expression, got {source!r:.80}", "Pass text.")
+    try:
+        return regex.compile(source, regex.DOTALL)
+    except regex.error as error:
+        raise OptionError(place, f"{source!r:.80} is not a regular expression ({error})", "Fix it.") from None
+
+
+class MarkerMatch(NamedTuple):
+    """Marker that was found: whether it opens or closes the region of a field, and the match."""
+
+    role: Role
+    field: ResponseField
+    match: Any
+
+
+class MarkerWatch:
+    """The markers that may come next, and the search for the first of them.
+
+    Attributes:
+        needs_context: True if a match may depend on the text before it.
+    """
+
+    def __init__(self, markers: Sequence[tuple[Role, ResponseField, MarkerPattern]]) -> None:
+        self._markers = tuple(markers)
+        self.needs_context = any(marker.needs_context for _, _, marker in self._markers)
+        ascii_texts = map(chr, range(128))
+        self._cache: dict[str, tuple[MarkerMatch | None, int]] = {}
+        self._plain = set[str]() if self.needs_context else {c for c in ascii_texts if not self._may_start(c)}
+        candidates = "".join(re.escape(chr(code)) for code in range(128) if chr(code) not in self._plain)
+        self._candidate = re.compile(f"[{candidates}\\x80-\\U0010ffff]")
+
+    def _may_start(self, character: str) -> bool:
+        """Returns True if a marker may start with a character, or may depend on it."""
+        for _, _, marker in self._markers:
+            match, open_start = marker.search(character, 0, is_end=False)
+            if open_start == 0 or (match is not None and match.start() == 0):
+                return True
+        return False
+
+    def is_plain(self, text: str) -> bool:
+        """Returns True if no marker starts in a text. False means that a marker may start there."""
+        return self._plain.issuperset(text)
+
+    def find_candidate(self, text: str, start: int) -> int:
+        """Returns the index of the first character at which a marker may start, or the length of the text."""
+        if self.needs_context:
+            return start
+        plain = self._plain
+        while found := self._candidate.search(text, start):
+            character = found[0]
+            if character not in plain:
+                if character.isascii() or self._may_start(character):
+                    return found.start()
+                plain.add(character)
+            start = found.end()
+        return len(text)
+
+    def search(self, text: str, start: int, *, is_end: bool, empty_end: int) -> tuple[MarkerMatch | None, int]:
+        """Finds the first marker that no further text can change.
+
+        Args:
+            text: Text in which to search.
+            start: Index of the first character.
+            is_end: True if no further text follows.
+            empty_end: Index at which an empty match is ignored. The same match was found before.
+
+        Returns:
+            The first marker, the longest one at its index, or None; and the index from which text must be held
+            back, because a marker may start there.
+        """
+        if is_end or start or empty_end >= 0 or len(text) > _CACHED_LENGTH:
+            return self._search(text, start, is_end=is_end, empty_end=empty_end)
+        result = self._cache.get(text)
+        if result is None:
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            result = self._cache[text] = self._search(text, start, is_end=is_end, empty_end=empty_end)
+        return result
+
+    def _search(self, text: str, start: int, *, is_end: bool, empty_end: int) -> tuple[MarkerMatch | None, int]:
+        found: MarkerMatch | None = None
+        best: tuple[int, int, bool, str] | None = None
+        hold = len(text)
+        for role, field, marker in self._markers:
+            match, open_start = marker.search(text, start, is_end=is_end)
+            if match is not None and match.end() == match.start() == empty_end:
+                is_over = empty_end >= len(text)
+                match, open_start = (
+                    (None, len(text)) if is_over else marker.search(text, empty_end + 1, is_end=is_end)
+                )
+            hold = min(hold, open_start)
+            if match is None:
+                continue
+            key = (match.start(), match.start() - match.end(), role == "close", field.name)
+            if best is None or key < best:
+                best, found = key, MarkerMatch(role, field, match)
+        if found is not None and not is_end and found.match.start() >= hold:
+            found = None
+        return found, hold

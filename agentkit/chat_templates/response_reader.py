@@ -1,0 +1,139 @@
+"""`ResponseReader`: reads the text of a reply, and adds its thinking, text and tool calls to a `ReplyBuilder`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from agentkit.chat_templates.call_region import CallRegion
+from agentkit.chat_templates.region_parser import RegionParser
+from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseField, ResponseFields
+from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRegion
+from agentkit.replies.builder import ReplyBuilder
+from agentkit.replies.missing_call_ids import derive_call_id
+from agentkit.tools.tool import Tool
+
+__all__ = ["ResponseReader"]
+
+_OUTSIDE: Final = (0,)
+
+
+class ResponseReader:
+    """Reader of the text of one reply.
+
+    Attributes:
+        is_cut_off: True if the reply ended inside thinking or inside a tool call that is not complete.
+    """
+
+    def __init__(
+        self,
+        fields: ResponseFields,
+        builder: ReplyBuilder,
+        *,
+        prompt: str = "",
+        start: str = "",
+        tools: Mapping[str, Tool] | None = None,
+    ) -> None:
+        """Creates a reader.
+
+        Args:
+            fields: Form of the reply.
+            builder: Builder of the message.
+            prompt: Text before the reply. The ids of calls depend on it.
+            start: End of the prompt that belongs to the reply.
+            tools: Tools by name.
+        """
+        self._fields = fields
+        self._builder = builder
+        self._tools = dict(tools or {})
+        self._digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass"))
+        self._region: Region | None = None
+        self._used_ids: set[str] = set()
+        self._found: set[str] = set()
+        self._outside: list[str] = []  # text that belongs to no field
+        self._count = 0
+        self._parser = RegionParser(fields, self)
+        self._is_finishing = False
+        self.is_cut_off = False
+        self._parser.feed(start)
+
+    def feed(self, text: str) -> None:
+        """Reads the next piece of the text."""
+        self._parser.feed(text)
+
+    @property
+    def has_ended(self) -> bool:
+        """True after the marker that ends the reply."""
+        return self._parser.has_ended
+
+    def finish(self) -> None:
+        """Reads the end of the text. Does not end the reply of the builder."""
+        parser, builder = self._parser, self._builder
+        self._is_finishing = True
+        parser.finish()
+        outside = "".join(self._outside).strip()
+        if not self._found and outside:
+            builder.add_text(_OUTSIDE, outside)
+            builder.close(_OUTSIDE)
+        if late := "".join(parser.late).strip():
+            builder.notes["behind_end"] = late
+        self._add_defaults()
+
+    def _add_defaults(self) -> None:
+        """Adds the defaults of other fields, and the names of required fields that the reply does not have."""
+        notes, known = self._builder.notes, {"role", "content", "tool_calls", *THINKING_FIELDS}
+        defaults = {name: value for name, value in self._fields.defaults.items() if name not in known}
+        if defaults:
+            notes["fields"] = {**defaults, **notes.get("fields", {})}
+        required = [name for name, field in self._fields.fields.items() if field.is_required]
+        if missing := [name for name in required if name not in {*self._found, *defaults}]:
+            notes["missing_fields"] = missing
+
+    # -- regions -----------------------------------------------------------------------------------------------
+
+    def open(self, field: ResponseField, captures: dict[str, str], marker: str) -> None:
+        """Begins the region of a field."""
+        self._count += 1
+        self._found.add(field.name)
+        self._region = self._create(field, captures, marker, (self._count,))
+
+    def _create(self, field: ResponseField, captures: dict[str, str], marker: str, key: tuple[int, ...]) -> Region:
+        if field.name == "tool_calls":
+            digest, tools, used = self._digest_text(), self._tools, self._used_ids
+            derive = partial(_derive_id, digest)
+            return CallRegion(self._builder, key, field, captures, marker, tools, derive, used)
+        is_thinking = field.name in THINKING_FIELDS
+        if is_thinking or field.name == "content":
+            strips = field.content != "text" or field.content_args.get("strip", True)
+            return TextRegion(self._builder, key, is_thinking=is_thinking, strips=strips)
+        return ValueRegion(self._builder, field)
+
+    def _digest_text(self) -> str:
+        """Returns a digest of the prompt and of all text up to the current marker."""
+        consumed = self._parser.consumed
+        self._digest.update("".join(consumed).encode("utf-8", "surrogatepass"))
+        consumed.clear()
+        return self._digest.hexdigest()
+
+    def add(self, text: str) -> None:
+        """Adds a piece of text to the open region."""
+        if self._region is None:
+            self._outside.append(text)
+        else:
+            self._region.add(text)
+
+    def close(self, captures: dict[str, str], marker: str) -> None:
+        """Ends the open region."""
+        if self._region is not None:
+            self._region.close(captures, marker)
+        if self._is_finishing and not marker:
+            is_thinking = isinstance(self._region, TextRegion) and self._region.is_thinking
+            is_damaged = isinstance(self._region, CallRegion) and self._region.is_damaged
+            self.is_cut_off = is_thinking or is_damaged
+        self._region = None
+
+
+def _derive_id(digest: str, index: int) -> str:
+    return derive_call_id(f"{digest}{index}")

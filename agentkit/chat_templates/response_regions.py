@@ -1,0 +1,115 @@
+"""Regions of a reply: a text or a value. Each adds its content to a `ReplyBuilder`. Calls: see `call_region`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
+
+from agentkit.chat_templates.response_contents import apply_transform, parse_content
+from agentkit.chat_templates.response_fields import ResponseField
+from agentkit.replies.builder import BlockKey, ReplyBuilder
+from agentkit.replies.partial_blocks import PartialPlainText, PartialThinking
+
+__all__ = ["Region", "TextRegion", "ValueRegion", "parse_value"]
+
+
+class Region(Protocol):
+    """Region of a reply while its text arrives."""
+
+    def add(self, text: str) -> None:
+        """Adds a piece of text."""
+        ...
+
+    def close(self, captures: Mapping[str, str], marker: str) -> None:
+        """Ends the region. `captures` are the named groups of both markers, `marker` is the text of the last."""
+        ...
+
+
+class TextRegion:
+    """Text or thinking. White space at both ends is removed, so it is held back until other text follows.
+
+    Attributes:
+        is_thinking: True if the text is the thinking of the model.
+    """
+
+    def __init__(self, builder: ReplyBuilder, key: BlockKey, *, is_thinking: bool, strips: bool) -> None:
+        self._builder = builder
+        self._key = key
+        self.is_thinking = is_thinking
+        self._kind = PartialThinking if is_thinking else PartialPlainText
+        self._strips = strips
+        self._has_begun = False
+        self._space: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Adds a piece of text."""
+        if self._strips:
+            text = self._strip(text)
+        if text:
+            self._builder.add_text(self._key, text, self._kind)
+
+    def _strip(self, text: str) -> str:
+        if not self._has_begun:
+            text = text.lstrip()
+            self._has_begun = bool(text)
+        visible = text.rstrip()
+        if not visible:
+            self._space.append(text)
+            return ""
+        if self._space:
+            space = "".join(self._space)
+            self._space = [text[len(visible) :]]
+            return space + visible
+        if len(visible) < len(text):
+            self._space.append(text[len(visible) :])
+        return visible
+
+    def close(self, captures: Mapping[str, str], marker: str) -> None:
+        """Ends the region."""
+        self._builder.close(self._key)
+
+
+class ValueRegion:
+    """Value of a field for which a message has no block. It becomes a part of `metadata["reply"]["fields"]`."""
+
+    def __init__(self, builder: ReplyBuilder, field: ResponseField) -> None:
+        self._builder = builder
+        self._field = field
+        self._pieces: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Adds a piece of text."""
+        self._pieces.append(text)
+
+    def close(self, captures: Mapping[str, str], marker: str) -> None:
+        """Ends the region. A text that does not have the form of the field is kept as text."""
+        field, text = self._field, "".join(self._pieces)
+        try:
+            value = parse_value(field, text, captures)
+        except (ValueError, RecursionError):
+            value = text
+        fields = self._builder.notes.setdefault("fields", {})
+        if field.repeats:
+            fields.setdefault(field.name, []).append(value)
+        else:
+            fields[field.name] = value
+
+
+def parse_value(field: ResponseField, text: str, captures: Mapping[str, str]) -> Any:
+    """Converts the text of a region to the value of its field.
+
+    Raises:
+        ValueError: The text does not have the form of the field.
+        RecursionError: The text is nested too deeply.
+    """
+    value = parse_content(text, field.content, field.content_args)
+    if field.transform is None:
+        return value
+    if not field.transform_each:
+        return apply_transform(field.transform, {**captures, "content": value})
+    if not isinstance(value, list):
+        raise ValueError("expected a list")
+    items = cast("list[dict[str, Any]]", value)
+    if not all(isinstance(item, dict) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError("expected a list of objects")
+    return [apply_transform(field.transform, {**captures, **item}) for item in items]

@@ -1,0 +1,94 @@
+"""`ResponseStreamParser`: parser of the text of a model's reply, whole or in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from agentkit.chat_templates.response_reader import ResponseReader
+from agentkit.errors import MessageError
+from agentkit.json_values import as_text
+from agentkit.messages.message import Msg
+from agentkit.messages.usage import FinishReason
+from agentkit.replies.events import StreamEvent
+from agentkit.replies.parser import ParserOptions, StreamParserBase
+from agentkit.tools.tool import ToolLike
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.response_template import ResponseTemplate
+
+__all__ = ["ResponseStreamParser"]
+
+
+class ResponseStreamParser(StreamParserBase):
+    """Parser of the text that a model wrote. `ResponseTemplate.stream_parser` creates it.
+
+    `feed` accepts pieces of the text, or dicts with the key `text`. The end of the text ends the reply: `finish`
+    needs no further event. If the text ends inside thinking, or inside a tool call with incomplete arguments, the
+    finish reason is `interrupted`.
+
+    Args:
+        template: Form of the reply.
+        prompt: Prompt that the model continued. A template may have opened the thinking there already.
+        tools: Tools that the request declared. Their schemas decide the types of arguments that are texts.
+        **options: See `ParserOptions`.
+
+    Raises:
+        OptionError: An option is invalid, or the prompt has no start of a reply.
+    """
+
+    provider = "chat_template"
+    issuer = "chat_template"
+    raw_arguments = True
+
+    def __init__(
+        self,
+        template: ResponseTemplate,
+        *,
+        prompt: str = "",
+        tools: Sequence[ToolLike] = (),
+        **options: Unpack[ParserOptions],
+    ) -> None:
+        super().__init__(**options)
+        self._reader: ResponseReader = template.reader(self.reply, prompt=prompt, tools=tools)
+
+    @classmethod
+    def parse_response(cls, reply: object, **options: Any) -> Msg:
+        """Parses the complete text of a reply. Pass `template`, and the other arguments of the class.
+
+        Raises:
+            MessageError: The reply is not a text.
+        """
+        parser = cls(**options)
+        parser.feed(reply)
+        return parser.finish()
+
+    def feed(self, chunk: object) -> list[StreamEvent]:
+        """Parses the next piece of the text. Returns the events that are complete after this piece.
+
+        Raises:
+            MessageError: The piece is not a text, or `finish` was called before.
+        """
+        if not isinstance(chunk, str) or self._msg is not None:
+            return super().feed(self._check(chunk))
+        self._reader.feed(chunk)
+        return self.reply.drain()
+
+    def _check(self, chunk: object) -> object:
+        if isinstance(chunk, bytes | bytearray | memoryview):
+            raise MessageError("chunk", "expected text, got bytes", "Decode the bytes first.")
+        return chunk
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        """Reads the text of a dict with the key `text`."""
+        self._reader.feed(as_text(event.get("text")))
+
+    def read_reply(self, reply: dict[str, Any]) -> None:
+        """Reads the text of a dict with the key `text`."""
+        self.read_event(reply)
+
+    def close(self) -> None:
+        """Reads the end of the text, and ends the reply."""
+        self._reader.finish()
+        if not self._reader.is_cut_off:
+            self.reply.end(FinishReason.STOP)

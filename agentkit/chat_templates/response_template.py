@@ -1,0 +1,187 @@
+r"""`ResponseTemplate`: the form of a model's replies, which reads their text back as messages.
+
+Idea
+    A response template is the inverse of a chat template. It declares fields, such as the thinking, the tool calls
+    and the content, and the markers before and after each field. A small state machine follows the text from
+    marker to marker. The form is that of `response_template` in transformers 5.
+
+Example:
+    >>> from agentkit.chat_templates import ResponseTemplate
+    >>> qwen = ResponseTemplate.builtin("qwen3")
+    >>> text = '<think>\nEasy.\n</think>\n\nHi.<tool_call>\n{"name": "f", "arguments": {"n": 1}}\n</tool_call>'
+    >>> msg = qwen.parse(text)
+    >>> [block.type for block in msg.blocks], msg.blocks[0].thinking, msg.blocks[2].input
+    (['thinking', 'text', 'tool_use'], 'Easy.', {'n': 1})
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from agentkit.argument_checks import check_choice, check_option
+from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseFields
+from agentkit.errors import OptionError
+from agentkit.json_values import as_object, copy_json
+from agentkit.messages.message import Msg
+from agentkit.reprs import shorten_repr
+from agentkit.tools.tool import ToolLike, as_tools
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.response_reader import ResponseReader
+    from agentkit.chat_templates.response_stream_parser import ResponseStreamParser
+    from agentkit.replies.builder import ReplyBuilder
+    from agentkit.replies.parser import ParserOptions
+
+__all__ = ["RESPONSE_NAMES", "ResponseTemplate"]
+
+RESPONSE_NAMES: Final = (
+    "qwen3", "qwen3_coder", "llama_3", "mistral", "mistral_v11", "deepseek", "glm", "kimi", "gpt_oss",
+)  # fmt: skip
+"""Names of the built-in response templates."""
+
+
+class ResponseTemplate:
+    """Form of a model's replies.
+
+    The fields `content`, `tool_calls`, and `reasoning_content` (also `thinking` or `reasoning`) become blocks in
+    the order of the text. Other fields become `metadata["reply"]["fields"]`.
+
+    Args:
+        spec: Declaration with the keys `start_anchor` (or `start_anchor_pattern`), `fields` and `defaults`.
+
+    Attributes:
+        spec: The declaration.
+
+    Raises:
+        OptionError: The declaration is invalid.
+        MissingExtraError: The package regex is not installed.
+    """
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        check_option("response_template", spec, Mapping, "Pass a dict.")
+        self.spec: Mapping[str, Any] = copy_json(dict(spec))
+        _ = self._fields
+
+    @classmethod
+    def builtin(cls, name: str) -> ResponseTemplate:
+        """Returns a built-in response template.
+
+        Args:
+            name: `qwen3` (calls as JSON), `qwen3_coder` (calls as tags; Qwen3-Coder, Qwen3.5), `llama_3`,
+                `mistral` (calls as a list), `mistral_v11` (each call with its name; tokenizer version 11 and
+                later), `deepseek`, `glm`, `kimi` or `gpt_oss`.
+
+        Raises:
+            OptionError: There is no built-in response template with this name.
+        """
+        check_choice("name", name, RESPONSE_NAMES)
+        path = files("agentkit.chat_templates").joinpath("responses", f"{name}.json")
+        return cls(json.loads(path.read_text(encoding="utf-8")))
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> ResponseTemplate:
+        """Reads the response template from `tokenizer_config.json` in the folder of a tokenizer.
+
+        Raises:
+            OptionError: The file does not exist, is not valid JSON, or has no response template.
+        """
+        path = Path(folder) / "tokenizer_config.json"
+        shown = shorten_repr(str(path), 200)
+        if not path.is_file():
+            advice = "Pass the folder with the files of the tokenizer."
+            raise OptionError("folder", f"the file {shown} does not exist", advice)
+        try:
+            config = as_object(json.loads(path.read_text("utf-8")))
+        except ValueError as error:
+            reason = f"the file {shown} is not valid JSON ({error})"
+            raise OptionError("folder", reason, "Download the file again.") from None
+        spec = as_object(config.get("response_template"))
+        if not spec:
+            reason = f"the file {shown} has no response_template"
+            raise OptionError("folder", reason, "Use ResponseTemplate.builtin().")
+        return cls(spec)
+
+    def parse(
+        self,
+        text: str,
+        prompt: str = "",
+        tools: Sequence[ToolLike] = (),
+        **options: Unpack[ParserOptions],
+    ) -> Msg:
+        """Parses the complete text of a reply.
+
+        Damaged arguments of a call stay text, in `raw_input`. A call without a name becomes a text block. Text
+        after the marker that ends the reply is in `metadata["reply"]["behind_end"]`. The ids of calls are those
+        that the model wrote, or depend on the prompt and the text before the call.
+
+        Args:
+            text: Text that the model wrote.
+            prompt: Prompt that the model continued. A template may have opened the thinking there already. Text of
+                the reply that the prompt contains is part of the message.
+            tools: Tools that the request declared. Their schemas decide the types of arguments that are texts.
+            **options: See `ParserOptions`.
+
+        Raises:
+            MessageError: `text` is not a text.
+            OptionError: An option is invalid, or the prompt has no start of a reply.
+        """
+        check_option("text", text, str, "Pass the text that the model wrote.")
+        parser = self.stream_parser(prompt=prompt, tools=tools, **options)
+        parser.feed(text)
+        return parser.finish()
+
+    def stream_parser(
+        self, *, prompt: str = "", tools: Sequence[ToolLike] = (), **options: Unpack[ParserOptions]
+    ) -> ResponseStreamParser:
+        """Returns a parser of one reply, which accepts its text in pieces. See `parse` for the options."""
+        from agentkit.chat_templates.response_stream_parser import ResponseStreamParser
+
+        return ResponseStreamParser(self, prompt=prompt, tools=tools, **options)
+
+    def reader(self, builder: ReplyBuilder, *, prompt: str = "", tools: Sequence[ToolLike] = ()) -> ResponseReader:
+        """Returns a reader of one reply for the parser of a provider. It adds the content to `builder`.
+
+        Raises:
+            OptionError: The prompt has no start of a reply.
+        """
+        from agentkit.chat_templates.response_reader import ResponseReader
+
+        check_option("prompt", prompt, str)
+        start = self.find_start(prompt)
+        named = {tool.name: tool for tool in as_tools(tools)}
+        return ResponseReader(self._fields, builder, prompt=prompt, start=start, tools=named)
+
+    def find_start(self, prompt: str) -> str:
+        """Returns the part of a prompt after the last start of a reply.
+
+        Raises:
+            OptionError: The prompt has no start of a reply.
+        """
+        end = None
+        for match in self._fields.anchor.pattern.finditer(prompt):
+            end = match.end()
+        if prompt and end is None:
+            anchor = self.spec.get("start_anchor", self.spec.get("start_anchor_pattern"))
+            reason = f"the prompt does not contain the start of a reply, {shorten_repr(anchor, 80)}"
+            raise OptionError("prompt", reason, "Pass the prompt of this model, or omit the option.")
+        return prompt[end:] if prompt else ""
+
+    @property
+    def has_thinking(self) -> bool:
+        """True if replies may have thinking."""
+        return not THINKING_FIELDS.isdisjoint(self._fields.fields)
+
+    @cached_property
+    def _fields(self) -> ResponseFields:
+        return ResponseFields(self.spec)
+
+    def __reduce__(self) -> tuple[type[ResponseTemplate], tuple[dict[str, Any]]]:
+        return type(self), (dict(self.spec),)
+
+    def __repr__(self) -> str:
+        return f"ResponseTemplate({shorten_repr(self.spec, 60)})"
