@@ -201,7 +201,7 @@ UNBOUNDED: Final = {
     "agentkit.jinja_environments.chat_rendering._get_environment",
     "agentkit.jinja_environments.functions.get_namespace_class",
     "agentkit.jinja_environments.yaml_texts._get_dumper_class",
-    "agentkit.jinja_environments.sandbox.get_generation_block",
+    "agentkit.jinja_environments.generation_block.get_generation_block",
     "agentkit.jinja_environments.sandbox.get_prompt_class",
     "agentkit.jinja_environments.sandbox.get_sandbox_class",
     "agentkit.prompts.signature_parsing.standard_types",

@@ -4,13 +4,21 @@ The environments run templates in jinja's sandbox. A template has no access to p
 files. Templates of prompts are strict, so an undefined name is an error. Chat templates of models are lenient, as
 in transformers.
 
-Limits. A rendering has at most 100,000,000 steps. Each node of the template that runs counts 3 steps, a call of a
-function 100, each character of a new text 1, each item of a new list 20, and each 8 characters that an operation
-reads 1. So the steps limit the time and the memory of a rendering. The largest number of steps takes a few seconds
-and less than 500 MB. These limits apply too:
+Limits. A rendering has at most 100,000,000 steps. These limit its time to a few seconds and its memory to 500 MB.
 
-- A text, also the rendered text, has at most 10,000,000 characters. So have all texts of a list or dict together,
-  where a text that occurs twice counts twice and each item counts 20 characters.
+| operation | steps |
+|---|---|
+| a node of the template runs | 3 |
+| a function is called | 100 |
+| a text is created | 1 for each character |
+| a list is created | 20 for each item |
+| a text is read | 1 for each 8 characters |
+
+These limits apply too:
+
+- A text has at most 10,000,000 characters. The rendered text is such a text.
+- All texts of a list or dict together have at most 10,000,000 characters. A text that occurs twice counts twice,
+  and each item counts 20 characters.
 - A width or count that a template passes to a filter or method is at most 100,000, as in jinja's `range`.
 - A number has at most 100,000 bits. Calls of macros and values are nested in at most 200 levels.
 - Chat templates have at most 1,000,000 characters.
@@ -19,7 +27,7 @@ and less than 500 MB. These limits apply too:
 The steps depend only on the template and the values, so equal renderings have equal results on all machines.
 
 Read `environments` first. `limits` counts the steps, `template_code` writes the Python code of templates,
-`sandbox_access` has the rules for attributes and calls, and `filters` has the filters `yaml` and `json`.
+`sandbox_access` has the rules for attributes and calls, and `filters` has the filters `yaml`, `json` and `tojson`.
 """
 
 from __future__ import annotations

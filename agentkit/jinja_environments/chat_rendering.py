@@ -1,7 +1,7 @@
 """`render_chat`: renders messages with the chat template of a model, as transformers does.
 
-The rules are those of `apply_chat_template` in transformers 5 (`transformers/utils/chat_template_utils.py`), which
-the tests compare with.
+The rules are those of `apply_chat_template` in transformers 5 (`transformers/utils/chat_template_utils.py`). The
+tests compare the texts of both.
 
 Spans
     Templates for training put the text that the model writes into a block `generation`. The environment prints a
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from agentkit.errors import TemplateError
 from agentkit.jinja_environments.environments import model_environment
-from agentkit.jinja_environments.sandbox import SPAN_END, SPAN_START
+from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
 
 if TYPE_CHECKING:
     from jinja2 import Template, nodes
@@ -59,7 +59,7 @@ class ChatTemplateCode(NamedTuple):
 
     Attributes:
         template: Template of jinja.
-        literals: Texts outside statements, and string constants.
+        literals: Texts outside statements and expressions, and string constants.
         has_spans: True if the template has a block `generation`.
         captures_spans: True if the template captures the output of such a block.
     """
@@ -137,11 +137,7 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
         return _compile(source)
     except TemplateSyntaxError as error:
         raise TemplateError(name, error.message or str(error), error.lineno) from error
-    except (
-        RecursionError,
-        MemoryError,
-        SyntaxError,
-    ) as error:  # of Python, which compiles the code of the template
+    except (RecursionError, MemoryError, SyntaxError) as error:  # from the compiler of Python
         raise TemplateError(name, "the template is nested too deeply") from error
     except ValueError as error:  # a number with too many digits
         raise TemplateError(name, str(error)) from error
@@ -294,15 +290,16 @@ def _cut_continuation(rendering: Rendering, final: str, name: str) -> Rendering:
     if final.strip() not in text or mark not in text:
         raise TemplateError(name, "the text to continue is not in the rendered text")
     end = text.rindex(mark)
-    kept = text[:end]
+    remaining = text[:end]
     if not text.startswith(_CONTINUATION, end):  # the template trimmed the text
-        kept = kept.rstrip()
-    spans = tuple((start, min(stop, len(kept))) for start, stop in rendering.spans if start < len(kept))
-    return Rendering(kept, spans)
+        remaining = remaining.rstrip()
+    length = len(remaining)
+    spans = tuple((start, min(stop, length)) for start, stop in rendering.spans if start < length)
+    return Rendering(remaining, spans)
 
 
 def list_literals(source: str) -> list[str]:
-    """Returns the texts that a chat template contains: its text outside statements, and its string constants.
+    """Returns the texts outside statements and expressions of a chat template, and its string constants.
 
     Raises:
         TemplateError: The template is invalid.

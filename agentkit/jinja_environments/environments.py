@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from agentkit.jinja_environments.filters import write_json, write_yaml
+from agentkit.jinja_environments.filters import write_chat_json, write_json, write_yaml
 from agentkit.jinja_environments.functions import (
     TemplateDict,
     check_printable,
-    dump_json,
     format_local_time,
     get_namespace_class,
     raise_error,
 )
+from agentkit.jinja_environments.generation_block import get_generation_block
 from agentkit.jinja_environments.limited_filters import limit_filters
-from agentkit.jinja_environments.sandbox import get_generation_block, get_prompt_class, get_sandbox_class
+from agentkit.jinja_environments.sandbox import get_prompt_class, get_sandbox_class
 from agentkit.jinja_environments.yaml_texts import import_yaml
 
 if TYPE_CHECKING:
@@ -91,6 +91,6 @@ def model_environment(strftime_now: Callable[[str], str] | None = None) -> Immut
         optimized=False,  # no expression runs when a template is compiled
         extensions=["jinja2.ext.loopcontrols", get_generation_block()],
     )
-    environment.filters["tojson"] = dump_json
+    environment.filters["tojson"] = write_chat_json
     functions = {"raise_exception": raise_error, "strftime_now": strftime_now or format_local_time}
     return _add_limits(environment, {**functions, "dict": TemplateDict()})

@@ -1,15 +1,19 @@
-"""Filters `yaml` and `json` of prompts, and `TemplateRecord`, whose fields these filters can exclude."""
+"""Filters `yaml` and `json` of prompts, and the filter `tojson` of chat templates.
+
+The filters of prompts can exclude fields of a `TemplateRecord`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from agentkit.jinja_environments.functions import check_printable, raise_error
 from agentkit.jinja_environments.yaml_texts import dump_yaml
 
-__all__ = ["TemplateRecord", "write_json", "write_yaml"]
+__all__ = ["TemplateRecord", "write_chat_json", "write_json", "write_yaml"]
 
 
 class TemplateRecord(dict[str, Any]):
@@ -50,6 +54,26 @@ def write_json(
     """Returns a value as JSON text, without the fields to exclude. This is the filter `json`."""
     selected = _select_fields(_exclude_fields(value, exclude_fields), exclude_defaults, exclude_none)
     return json.dumps(selected, ensure_ascii=False, indent=indent)
+
+
+def write_chat_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Returns a value as JSON text. This is the filter `tojson` of chat templates."""
+    return _get_encoder(ensure_ascii, indent, tuple(separators) if separators else None, sort_keys).encode(value)
+
+
+@lru_cache(16)
+def _get_encoder(
+    ensure_ascii: bool, indent: int | str | None, separators: tuple[str, ...] | None, sort_keys: bool
+) -> json.JSONEncoder:
+    return json.JSONEncoder(
+        ensure_ascii=ensure_ascii, indent=indent, separators=cast("Any", separators), sort_keys=sort_keys
+    )
 
 
 def _exclude_fields(value: object, names: str | Sequence[str]) -> object:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 if TYPE_CHECKING:
@@ -14,12 +13,10 @@ __all__ = [
     "MAX_TIME_FORMAT",
     "TemplateDict",
     "check_printable",
-    "dump_json",
     "format_local_time",
     "get_namespace_class",
     "raise_error",
 ]
-
 
 MAX_TIME_FORMAT: Final = 1_000
 """Largest number of characters of a format of `strftime`. The result can be 256 times as large."""
@@ -39,28 +36,8 @@ def format_local_time(pattern: str) -> str:
     return datetime.now().strftime(pattern)
 
 
-def dump_json(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """Returns a value as JSON text. This is the filter `tojson` of chat templates."""
-    return _get_encoder(ensure_ascii, indent, tuple(separators) if separators else None, sort_keys).encode(value)
-
-
-@lru_cache(16)
-def _get_encoder(
-    ensure_ascii: bool, indent: int | str | None, separators: tuple[str, ...] | None, sort_keys: bool
-) -> json.JSONEncoder:
-    return json.JSONEncoder(
-        ensure_ascii=ensure_ascii, indent=indent, separators=cast("Any", separators), sort_keys=sort_keys
-    )
-
-
 class TemplateDict:
-    """The function `dict` of chat templates, which gives no access to the class."""
+    """Function `dict` of chat templates. Templates get no access to the class `dict`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         """Returns a new dict."""

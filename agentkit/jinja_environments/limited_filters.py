@@ -12,10 +12,10 @@ from agentkit.jinja_environments.limits import (
     check_size,
     check_widths,
     count_items,
+    count_read,
     count_steps,
     find_size,
     measure,
-    read,
 )
 from agentkit.jinja_environments.operators import check_percent_format
 from agentkit.jinja_environments.text_methods import check_join, check_replace
@@ -30,7 +30,7 @@ _Check: TypeAlias = Callable[..., Any]
 _CONTAINERS: Final[Any] = (list, tuple, dict)
 _FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length"})
 """Filters that neither read nor create a large value."""
-_WRITERS: Final = frozenset({"dump_json", "soft_str", "write_json", "write_yaml"})
+_WRITERS: Final = frozenset({"soft_str", "write_chat_json", "write_json", "write_yaml"})
 """Filters that read their whole value, but whose result counts more steps."""
 _COMPARISONS: Final = frozenset(
     {"!=", "<", "<=", "==", ">", ">=", "eq", "equalto", "ge", "greaterthan", "gt", "in", "le", "lessthan", "lower"}
@@ -65,7 +65,7 @@ def _limit_filter(function: Callable[..., Any], check: _Check | None) -> Callabl
         value = args[position]
         count_steps(ITEM_SIZE * len(value) if isinstance(value, _CONTAINERS) else ITEM_SIZE)
         if is_read:
-            read(value)
+            count_read(value)
         if check is not None:
             value = check(*args[position:], **kwargs)
             args = (*args[:position], value, *args[position + 1 :])
@@ -82,7 +82,7 @@ def _limit_test(function: Any) -> Any:
     @wraps(function)
     def call_limited(*args: Any) -> Any:
         for value in args:
-            read(value)
+            count_read(value)
         return function(*args)
 
     return call_limited

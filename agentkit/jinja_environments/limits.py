@@ -20,6 +20,8 @@ __all__ = [
     "check_size",
     "check_widths",
     "count_items",
+    "count_member_test",
+    "count_read",
     "count_steps",
     "count_text",
     "end_rendering",
@@ -28,8 +30,6 @@ __all__ = [
     "leave_call",
     "measure",
     "measure_slice",
-    "read",
-    "read_members",
     "start_rendering",
 ]
 
@@ -70,12 +70,12 @@ def start_rendering() -> Token[_Rendering]:
 
 
 def end_rendering(token: Token[_Rendering]) -> None:
-    """Restores the counters of the rendering that contains this one."""
+    """Restores the counters of the outer rendering."""
     _rendering.reset(token)
 
 
 def enter_call() -> None:
-    """Counts the start of a call that can contain further calls: of a macro, recursive loop or block."""
+    """Counts the start of a call that can contain further calls: the call of a macro, recursive loop or block."""
     rendering = _rendering.get()
     rendering.nesting += 1
     if rendering.nesting > _MAX_NESTING:
@@ -149,7 +149,7 @@ def check_bits(bits: float) -> None:
         raise_error(f"a number of the template is too large ({bits:,.0f} bits). The limit is {_MAX_BITS:,}")
 
 
-def read(value: Any) -> Any:
+def count_read(value: Any) -> Any:
     """Counts the steps of an operation that reads the whole value. Returns the value."""
     if type(value) is str or isinstance(value, str):
         if len(value) > _SHORT:
@@ -159,9 +159,9 @@ def read(value: Any) -> Any:
     return value
 
 
-def read_members(value: Any) -> Any:
+def count_member_test(value: Any) -> Any:
     """Counts the steps of the operator `in` with this right operand. Returns the value."""
-    return value if isinstance(value, _DICT) else read(value)
+    return value if isinstance(value, _DICT) else count_read(value)
 
 
 def find_size(value: object) -> tuple[int, int]:
@@ -177,9 +177,9 @@ def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int
         return len(value), 0
     if not isinstance(value, _CONTAINERS):
         return ITEM_SIZE, 0
-    known = sizes.get(id(value))
-    if known is not None:
-        return known[:2]
+    cached = sizes.get(id(value))
+    if cached is not None:
+        return cached[:2]
     parts: Iterable[Any] = chain(value, value.values()) if hasattr(value, "values") else value
     size = inner = 0
     for part in parts:

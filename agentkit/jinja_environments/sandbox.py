@@ -6,7 +6,7 @@ The first call of a function creates the class, because jinja2 is an optional pa
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agentkit.errors import MissingExtraError
 from agentkit.jinja_environments.functions import get_namespace_class
@@ -16,15 +16,9 @@ from agentkit.jinja_environments.sandbox_access import BoundedAccess
 from agentkit.jinja_environments.template_code import BoundedCode
 
 if TYPE_CHECKING:
-    from jinja2.ext import Extension
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-__all__ = ["SPAN_END", "SPAN_START", "get_generation_block", "get_prompt_class", "get_sandbox_class"]
-
-SPAN_START: Final = "_span_start"
-"""Name of the variable that a chat template prints at the start of each block `generation`."""
-SPAN_END: Final = "_span_end"
-"""Name of the variable that a chat template prints at the end of each block `generation`."""
+__all__ = ["get_prompt_class", "get_sandbox_class"]
 
 
 @cache
@@ -89,25 +83,3 @@ def get_prompt_class() -> type[ImmutableSandboxedEnvironment]:
             return super().getattr(obj, attribute)
 
     return PromptEnvironment
-
-
-@cache
-def get_generation_block() -> type[Extension]:
-    """Returns the extension for the block `generation`, which contains text that the model writes."""
-    from jinja2 import nodes
-    from jinja2.ext import Extension
-    from jinja2.parser import Parser
-
-    class GenerationBlock(Extension):
-        """Statement that renders its body between the variables `SPAN_START` and `SPAN_END`."""
-
-        tags = {"generation"}  # noqa: RUF012 - declared by jinja
-
-        def parse(self, parser: Parser) -> nodes.Node:
-            line = next(parser.stream).lineno
-            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            start, end = (nodes.Output([nodes.Name(name, "load")]) for name in (SPAN_START, SPAN_END))
-            scope = nodes.Scope([start, *body, end])
-            return scope.set_lineno(line)
-
-    return GenerationBlock

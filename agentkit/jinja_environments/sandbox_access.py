@@ -13,7 +13,7 @@ from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from agentkit.jinja_environments.functions import MAX_TIME_FORMAT, raise_error
-from agentkit.jinja_environments.limits import count_steps, enter_call, leave_call, measure, read
+from agentkit.jinja_environments.limits import count_read, count_steps, enter_call, leave_call, measure
 from agentkit.jinja_environments.operators import check_brace_format
 from agentkit.jinja_environments.template_code import count_bodies
 from agentkit.jinja_environments.text_methods import DICT_NAMES, REFUSED_METHODS, call_text_method
@@ -38,7 +38,7 @@ _MISSING: Final = object()
 
 
 class BoundedAccess(ImmutableSandboxedEnvironment):
-    """Base class of an environment. The other base class is the sandbox of jinja.
+    """Rules of access for an environment. A subclass also has the sandbox of jinja as its base class.
 
     Attributes:
         plain_types: Types with no other unsafe attributes than those that start with `_`.
@@ -102,7 +102,7 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
             return self._call_nested(context, function, args, kwargs)
         if type(function) is BuiltinMethodType and any(len(str(value)) > MAX_TIME_FORMAT for value in args):
             raise_error("the format of a time is too large")  # `strftime` of a time that the caller passed
-        return measure(super().call(context, function, *map(read, args), **kwargs))
+        return measure(super().call(context, function, *map(count_read, args), **kwargs))
 
     def _call_nested(self, context: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         enter_call()
@@ -127,7 +127,7 @@ def _call_method(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     owner, name = function.__self__, function.__name__
     if isinstance(owner, str):
         return call_text_method(owner, name, *args, **kwargs)
-    result = function(*map(read, args), **kwargs)
+    result = function(*map(count_read, args), **kwargs)
     return result if name == "get" else measure(result)
 
 

@@ -30,7 +30,7 @@ _STEPS: Final = 3  # steps of a node
 _BODY: Final = 5  # nodes that a body counts in addition to its nodes
 _PRINTED: Final = 6  # nodes that a printed value counts in addition, because its text needs memory
 _IMPORTS: Final = """\
-from agentkit.jinja_environments.limits import count_steps, measure, measure_slice, read, read_members
+from agentkit.jinja_environments.limits import count_member_test, count_read, count_steps, measure, measure_slice
 from agentkit.jinja_environments.operators import add, concatenate
 from agentkit.jinja_environments.text_methods import call_text_method"""
 _OPERATORS: Final = {
@@ -75,7 +75,7 @@ def _apply_filter(node: Any, name: str) -> nodes.Filter:
 
 
 class BoundedCode(CodeGenerator):
-    """Base class of the writer of the code of templates. The other base class is `CodeGenerator` of jinja."""
+    """Writer of the code of templates. A subclass also has the base class `CodeGenerator` of jinja."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         self.writeline(_IMPORTS)
@@ -108,7 +108,7 @@ class BoundedCode(CodeGenerator):
             self.write("environment.getitem(")
             self.visit(node.node, frame)
             self.write(", ")
-            self._write_operand("read(", node.arg, frame)
+            self._write_operand("count_read(", node.arg, frame)
             self.write(")")
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
@@ -135,12 +135,13 @@ class BoundedCode(CodeGenerator):
         left = node.expr
         has_members = any(item.op in ("in", "notin") and not _is_small(item.expr) for item in node.ops)
         self.write("(")
-        self._write_operand("read(" if has_members else "", left, frame)
+        self._write_operand("count_read(" if has_members else "", left, frame)
         for item in node.ops:
             is_member = item.op in ("in", "notin")
             is_fast = _is_small(item.expr) or (_is_small(left) and not is_member)
             self.write(f" {_OPERATORS[item.op]} ")
-            self._write_operand("" if is_fast else "read_members(" if is_member else "read(", item.expr, frame)
+            counter = "count_member_test(" if is_member else "count_read("
+            self._write_operand("" if is_fast else counter, item.expr, frame)
             left = item.expr
         self.write(")")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
-from agentkit.jinja_environments.limits import check_size, check_widths, measure, read
+from agentkit.jinja_environments.limits import check_size, check_widths, count_read, measure
 
 __all__ = [
     "DICT_NAMES",
@@ -26,23 +26,23 @@ TEXT_METHODS: Final = frozenset(name for name in dir(str) if not name.startswith
 REFUSED_METHODS: Final = frozenset(
     {"encode", "expandtabs", "from_bytes", "maketrans", "striptags", "to_bytes", "translate"}
 )
-"""Methods of texts and numbers that templates cannot use. They create bytes, or have no
-limit for the result or the time."""
+"""Methods of texts and numbers that templates cannot use. They create bytes, or the size of the
+result or the time has no limit."""
 
 
 def call_text_method(text: str, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Calls the method of a text with the name."""
+    """Calls the method with this name, and checks and counts the size of its result."""
     if name in _CHECKS:
         args = _CHECKS[name](text, *args, **kwargs)
-    read(text)
+    count_read(text)
     return measure(getattr(text, name)(*args, **kwargs))
 
 
 def check_replace(text: str, old: str, new: str, count: int = -1) -> None:
     """Checks the size of `text.replace(old, new, count)`."""
     if len(text) * (1 + len(new)) > 100_000 and len(new) > len(old):
-        found = text.count(old)
-        check_size(len(text) + (found if count < 0 else min(found, count)) * (len(new) - len(old)))
+        matches = text.count(old)
+        check_size(len(text) + (matches if count < 0 else min(matches, count)) * (len(new) - len(old)))
 
 
 def check_join(separator: str, texts: list[Any]) -> None:
