@@ -1,7 +1,7 @@
-r"""Chat templates: a conversation as the text that a model was trained on, and the text of a reply as a message.
+r"""Chat templates: conversations in the text format that a model was trained on.
 
-Input: messages, tools, and the template of a model. Output: the text of the prompt, with the places of the texts
-that the model wrote.
+`ChatTemplate.render` takes messages and tools, and returns the text of a prompt. The result also has the positions
+of the replies in the text. `ResponseTemplate` reads the text of a reply as a message.
 
 Read `chat_template` first, then `template_messages` and `agentkit.jinja_environments.chat_rendering`.
 

@@ -1,8 +1,8 @@
 r"""Built-in chat templates, as files in the folder `builtin`.
 
-`inst`, `im_start` (also named `chatml`), `llama_2`, `llama_3`, `phi_4` and `zephyr` write the texts of
-`LangChain.Utils.ChatTemplates` (Elixir, 0.9). `mistral`, `torchtune_llama_2` and `torchtune_chatml` write those of
-torchtune. Some of these texts differ from the layouts that the makers of the models publish:
+`inst`, `im_start` (also named `chatml`), `llama_2`, `llama_3`, `phi_4` and `zephyr` write the same texts as
+`LangChain.Utils.ChatTemplates` (Elixir, 0.9). `mistral`, `torchtune_llama_2` and `torchtune_chatml` write the same
+texts as torchtune. Some of these texts differ from the layouts that the makers of the models publish:
 
 - `llama_3`: Meta's layout has no line break after `<|begin_of_text|>` and after `<|eot_id|>`.
 - `phi_4`: the template opens an assistant turn after each message of a user, even if `add_generation_prompt` is

@@ -1,4 +1,4 @@
-"""`ChatTemplate`: writes a conversation as the text that a model was trained on."""
+"""`ChatTemplate`: writes a conversation in the text format that a model was trained on."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ _MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT
 
 @dataclass(frozen=True, eq=False)
 class ChatTemplate:
-    r"""Template that writes a conversation as the text that a model was trained on.
+    r"""Template that writes a conversation in the text format that a model was trained on.
 
     Templates are written in Jinja, as in `tokenizer_config.json` of Hugging Face. They run in a sandbox. The text
     equals that of `apply_chat_template` in transformers 5 byte for byte.
 
     Attributes:
-        jinja: Text of the template. None if there are only named templates.
+        jinja: Text of the template. None if there are only named templates, or a function.
         special_tokens: Texts of special tokens by name, such as `bos_token`. Templates read them as variables.
         additional_templates: Templates for other purposes by name, such as `tool_use` or `rag`.
         name: Name of the template in errors.
-        control_tokens: Tokens that the tokenizer reads as control tokens. If empty, the literals of the template
-            are searched for them.
-        response_template: Declaration of the form of replies (see `ResponseTemplate`). None if there is none.
+        control_tokens: Tokens that the tokenizer reads as control tokens. If empty, agentkit searches the texts of
+            the template for control tokens.
+        response_template: Declaration of the format of replies (see `ResponseTemplate`). None if there is none.
         adds_bos: True if llama.cpp and Ollama add the bos token to each prompt of the model, according to the
             metadata of its GGUF file. None if this is unknown.
         text_separator: Text between two text blocks of a message.
         validates: True if `render` checks the order of roles by default.
-        function: Function that writes the text in place of Jinja.
+        function: Function that writes the text instead of Jinja.
         tags: Texts before and after the messages of each role, for a template from `from_tags`.
 
     Example:
@@ -105,7 +105,7 @@ class ChatTemplate:
 
     @classmethod
     def builtin(cls, name: str) -> ChatTemplate:
-        """Returns a built-in template: `inst`, `im_start`, `llama_2`, `llama_3`, `phi_4`, `zephyr` or `mistral`.
+        """Returns a built-in template, such as `im_start`, `llama_3`, `mistral` or `zephyr`.
 
         See `agentkit.chat_templates.builtin_templates` for all names, and for the differences from the layouts of
         the makers of the models. For a model with its own template, use `from_folder` or `from_gguf`.
@@ -202,8 +202,9 @@ class ChatTemplate:
                 continues. The name of a key, such as `reasoning_content`, continues the value of this key.
             now: Time that the template reads. None means the current local time.
             on_special_tokens: Treatment of control tokens in texts of users, in tool results, and in names and
-                declarations of tools. `keep` keeps them, as in transformers. `raise` raises an error with the
-                place. `space` adds a space after their first character, so that no tokenizer reads them.
+                declarations of tools. `keep` keeps them, as in transformers. `raise` raises an error with
+                the place of the text. `space` adds a space after their first character, so that no tokenizer reads
+                them.
             validate: True to check the order of roles. None means True for the built-in templates that check it.
             chat_template: Name of the template, if there are several. None means `tool_use` if there are tools and
                 such a template, and `default` otherwise.
@@ -212,8 +213,8 @@ class ChatTemplate:
         Raises:
             EmptyConversationError: There are no messages.
             MessageError: A message is invalid, the order of roles is wrong, or a text has a control token.
-            OptionError: An option is invalid, or there is no template with the name.
-            TemplateError: The template refuses the messages, or exceeds a limit.
+            OptionError: An option is invalid, or there is no template with this name.
+            TemplateError: The template refuses the messages, or the rendering exceeds a limit.
             MissingExtraError: The package jinja2 is not installed.
         """
         checked = check_messages(msgs)
@@ -221,7 +222,7 @@ class ChatTemplate:
         check_names("render()", variables.keys() & _RESERVED, ())
         if self.validates if validate is None else validate:
             check_roles(checked)
-        source, declared = self.choose(chat_template, bool(tools)), write_tools(as_tools(tools))
+        source, declared = self.choose_source(chat_template, bool(tools)), write_tools(as_tools(tools))
         guard = self._guard(source, on_special_tokens)
         written = write_messages(
             checked, self.text_separator, guard.protect if guard else keep_text, self._media_kinds(checked)
@@ -266,7 +267,7 @@ class ChatTemplate:
 
     @cached_property
     def probe(self) -> TemplateProbe:
-        """Renderer of small conversations, which finds the form of messages that the template reads."""
+        """Renderer of small conversations, for the features of the template."""
         from agentkit.chat_templates.template_report import TemplateProbe
 
         return TemplateProbe(self)
@@ -293,9 +294,9 @@ class ChatTemplate:
 
     @cached_property
     def _capabilities(self) -> Capabilities:
-        from agentkit.chat_templates.template_capabilities import describe_report
+        from agentkit.chat_templates.template_capabilities import as_capabilities
 
-        return describe_report(self.check(), self.name)
+        return as_capabilities(self.check(), self.name)
 
     def formatter(self, **options: Unpack[FormatterOptions]) -> ChatTemplateFormatter:
         """Returns a formatter whose requests are `{"prompt": TEXT}`. See `FormatterBase` for the options."""
@@ -304,7 +305,16 @@ class ChatTemplate:
         return ChatTemplateFormatter(template=self, **options)
 
     def render_variables(self, source: str, chat: ChatVariables, continued: str | None = None) -> Rendering:
-        """Renders messages that are dicts already. `source` is the text of one of the templates."""
+        """Renders messages that `write_messages` converted.
+
+        Args:
+            source: Text of the template, from `choose_source`.
+            chat: Messages and other variables.
+            continued: Key of the last message whose value the model continues. None if there is none.
+
+        Raises:
+            TemplateError: The template refuses the messages, or the rendering exceeds a limit.
+        """
         if self.function is None:
             return render_chat(source, chat, name=self.name, continued=continued)
         others = {"tools": chat.tools, "documents": chat.documents, **chat.others}
@@ -313,8 +323,8 @@ class ChatTemplate:
             raise TemplateError(self.name, f"expected a text from the function, got {type(text).__name__}")
         return Rendering(text)
 
-    def choose(self, name: str | None, has_tools: bool) -> str:
-        """Returns the text of the template for a request. `name` is its name, or None.
+    def choose_source(self, name: str | None, has_tools: bool) -> str:
+        """Returns the text of the template for a request. None as the name means the usual template.
 
         Raises:
             OptionError: There is no template with this name, or no template `default`.
@@ -395,11 +405,11 @@ class _Rendering:
         position = 0
         for item in self.written.texts:
             content = item.text.strip()
-            found = text.find(content, position)
-            if found < 0 and text.find(content) < 0:
+            start = text.find(content, position)
+            if start < 0 and text.find(content) < 0:
                 omitted.append(OmittedBlock(item.place, "the template does not write the text"))
-            elif found >= 0:
-                position = found + len(content)
+            elif start >= 0:
+                position = start + len(content)
         return omitted
 
     def _find_prompt_end(self, rendering: Rendering) -> int | None:

@@ -1,4 +1,4 @@
-"""Control tokens in the texts of users and tools, which a model would read as the start or end of a turn."""
+"""Control tokens such as `<|im_end|>` in texts of users and tools, which would end a turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentkit.jinja_environments.chat_rendering import list_literals
 __all__ = ["OnSpecialTokens", "TextGuard", "find_control_tokens"]
 
 OnSpecialTokens: TypeAlias = Literal["keep", "raise", "space"]
-"""What happens to control tokens in the texts of users and tools."""
+"""Treatment of control tokens in the texts of users and tools: see `ChatTemplate.render`."""
 
 _CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/?[A-Z_]{2,30}\]|<</?[A-Z]{2,20}>>")
 """Control tokens in the literals of a template, such as `<|im_end|>`, `</s>`, `[INST]` and `<<SYS>>`."""
@@ -25,14 +25,15 @@ def find_control_tokens(source: str, tokens: frozenset[str], others: frozenset[s
     """Returns a pattern that matches control tokens. None if there are none.
 
     Args:
-        source: Text of a chat template. If `tokens` is empty, its literals are searched for control tokens.
+        source: Text of a chat template. If `tokens` is empty, control tokens are searched in the texts of the
+            template.
         tokens: All tokens that the tokenizer reads as control tokens. Empty if they are unknown.
         others: Further control tokens.
     """
     words = {*tokens, *others}
     if not tokens:
         words.update(word for literal in list_literals(source) for word in _CONTROL.findall(literal))
-    words = {word for word in words if len(word) > 1}  # a single character cannot be spaced apart
+    words = {word for word in words if len(word) > 1}  # a space cannot split a single character
     if not words:
         return None
     return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
@@ -56,18 +57,22 @@ class TextGuard:
         Raises:
             MessageError: The text contains a control token, and the mode is `raise`.
         """
-        found = self.tokens.search(text)
-        while found:
+        token = self.tokens.search(text)
+        while token:
             if self.mode == "raise":
-                reason = f"the text contains the control token {found[0]!r}"
+                reason = f"the text contains the control token {token[0]!r}"
                 raise MessageError(place, reason, 'Remove the token, or pass on_special_tokens="space".')
             # A space inside one token may complete another token, so the search is repeated.
             text = self.tokens.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
-            found = self.tokens.search(text)
+            token = self.tokens.search(text)
         return text
 
     def protect_json(self, value: Any, place: str) -> Any:
-        """Returns a JSON value whose texts have no control tokens. Keys are included."""
+        """Returns a JSON value whose keys and texts have no control tokens.
+
+        Raises:
+            MessageError: A key or text contains a control token, and the mode is `raise`.
+        """
         if isinstance(value, str):
             return self.protect(value, place)
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Rules for the order of messages: those of LangChain's chat templates, and those of torchtune."""
+"""Checks of the order of messages, with the rules of LangChain's chat templates and those of torchtune."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_roles", "validate_messages"]
 def check_roles(msgs: Sequence[Msg]) -> None:
     """Checks the order of roles as `LangChain.Utils.ChatTemplates` (Elixir, 0.9) does.
 
-    The first message is a system message or a message of a user. A user's message follows the system message.
+    The first message is a system message or a message of a user. A message of a user follows the system message.
 
     Raises:
         MessageError: The order is wrong. The attribute `reason` is the text of LangChain's error.
@@ -39,7 +39,7 @@ def validate_messages(msgs: Sequence[Msg]) -> None:
 
     Raises:
         EmptyConversationError: There are no messages.
-        MessageError: A message is at the wrong place.
+        MessageError: The order is wrong.
     """
     checked = check_messages(msgs)
     if len(checked) < 2:
@@ -49,7 +49,7 @@ def validate_messages(msgs: Sequence[Msg]) -> None:
         if role == "system" and index:
             _refuse(index, "a system message must be the first message")
         if role == "user" and previous == "user":
-            _refuse(index, "a message of a user follows another one")
+            _refuse(index, "a message of a user follows another message of a user")
         if role in ("assistant", "calls") and previous not in ("user", "tool"):
             _refuse(index, "a message of an assistant must follow a message of a user, or a tool result")
         if role == "tool" and previous not in ("calls", "tool"):

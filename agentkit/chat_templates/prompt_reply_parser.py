@@ -28,7 +28,7 @@ class PromptReplyParser(StreamParserBase):
     finish reason to `end_text`.
 
     Args:
-        response_template: Form of the replies, from `ChatTemplateFormatter.get_parser_options`. None means plain
+        response_template: Format of the replies, from `ChatTemplateFormatter.get_parser_options`. None means plain
             text.
         tools: Tools that the request declares. Their schemas decide the types of arguments.
         **options: See `ParserOptions`.
@@ -67,7 +67,7 @@ class PromptReplyParser(StreamParserBase):
         self.reply.end(reason, native)
 
     def close(self) -> None:
-        """Adds the text that was held back, if the stream broke off."""
+        """Adds the text that the response template did not read yet, if the stream ended early."""
         self._finish_text()
 
     def _finish_text(self) -> None:

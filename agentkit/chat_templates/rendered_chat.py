@@ -1,4 +1,4 @@
-"""`RenderedChat`: the text of a conversation as a model reads it, and where its parts are."""
+"""`RenderedChat`: the text of a conversation as a model reads it, and the positions of its parts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["RenderedChat", "RenderedMedia"]
 
 @dataclass(frozen=True, slots=True)
 class RenderedMedia:
-    """Media block and the place of its placeholder in the rendered text.
+    """Media block and the position of its placeholder in the rendered text.
 
     Attributes:
         block: The media block.
-        offset: Index of the placeholder in the text. None if the template writes no placeholder, or changes texts
-            beside media so that the place is unknown.
+        offset: Index of the placeholder in the text. None if the template writes no placeholder, or if the
+            template changes the texts next to media, so that the index is unknown.
     """
 
     block: MediaBlock
@@ -35,9 +35,8 @@ class RenderedChat:
             part of the span. Empty if the template does not mark these texts (see `TemplateReport.marks_spans`).
         media: Media in the order of the conversation.
         omitted: Blocks that are not in the text, in the order of the conversation.
-        prompt_end: Index at which the text that the model continues ends. If the last message is a reply, this is
-            the start of the reply. Otherwise, it is the length of `text`. None if the start of the reply is
-            unknown.
+        prompt_end: End of the prompt, as an index of `text`: the start of the last message if this is a reply, and
+            the length of `text` otherwise. None if the start of the reply is unknown.
     """
 
     text: str

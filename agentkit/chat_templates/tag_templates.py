@@ -1,4 +1,4 @@
-"""Templates that write a text before and after the messages of each role, as `PromptTemplate` of torchtune."""
+"""Templates that write a text before and after the messages of each role, as torchtune's `PromptTemplate` does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _OTHER_BODY: Final = (
     '{%- if message.role == "assistant" %}{%- generation %}{{- message.content }}{%- endgeneration %}'
     "{%- else %}{{- message.content }}{%- endif %}"
 )
-"""Body of a message without tags. The text of an assistant is a span, too."""
+"""Jinja text for a message without tags. The text of an assistant is also in a `generation` block."""
 
 
 def _quote(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`describe_report`: the capabilities of a chat template. The pipeline then repairs what the template refuses."""
+"""`as_capabilities`: capabilities with which formatters write only messages that a chat template accepts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agentkit.capabilities.wire_layout import WireLayout
 if TYPE_CHECKING:
     from agentkit.chat_templates.template_report import TemplateReport
 
-__all__ = ["LAYOUT", "describe_report"]
+__all__ = ["LAYOUT", "as_capabilities"]
 
 LAYOUT: Final = WireLayout(turns="prompt", is_rendered=True)
-"""Keys of the requests `{"prompt": TEXT}`."""
+"""Layout of the requests `{"prompt": TEXT}`."""
 
 
-def describe_report(report: TemplateReport, name: str) -> Capabilities:
-    """Returns the capabilities of a template.
+def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
+    """Converts the report about a template to capabilities.
 
-    Prompts contain no media, because `{"prompt": TEXT}` has only the placeholders.
+    The capabilities accept no media, because a request `{"prompt": TEXT}` has only their placeholders.
     """
     return Capabilities(
         name=f"the chat template {name!r}",

@@ -1,4 +1,4 @@
-"""Reads chat templates from the files of a model: a folder in the form of Hugging Face, or a GGUF file.
+"""Reads chat templates from the files of a model: a folder as on Hugging Face, or a GGUF file.
 
 In a folder, `chat_template.jinja` has precedence over `tokenizer_config.json`, and files in the folder
 `additional_chat_templates` over the named templates in `tokenizer_config.json` (Hugging Face, chat templates).
@@ -87,22 +87,22 @@ def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_token(token: object) -> str:
-    """Returns the text of a token, which is a text, an object with `content`, or None."""
+    """Returns the text of a token: a text, an object with `content`, or None, which becomes an empty text."""
     return token if isinstance(token, str) else str(as_object(token).get("content", ""))
 
 
 def _read_special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
     """Returns the special tokens by name, such as `bos_token`. Templates read them as variables."""
-    found = {name: token for name, token in config.items() if name.endswith("_token")}
+    tokens = {name: token for name, token in config.items() if name.endswith("_token")}
     for name in ("extra_special_tokens", "model_specific_special_tokens"):
-        found.update(as_object(config.get(name)))
+        tokens.update(as_object(config.get(name)))
     return {
-        name: text for name, token in found.items() if not isinstance(token, bool) and (text := read_token(token))
+        name: text for name, token in tokens.items() if not isinstance(token, bool) and (text := read_token(token))
     }
 
 
 def _list_control_tokens(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the added tokens of a tokenizer. It reads each of them in a text as one token."""
+    """Yields the added tokens of a tokenizer. The tokenizer reads each occurrence in a text as one token."""
     added = cast("list[object]", _read_json(folder / "tokenizer.json").get("added_tokens") or [])
     for token in (*added, *as_object(config.get("added_tokens_decoder")).values()):
         if text := read_token(token).strip():
@@ -157,7 +157,7 @@ def _adds_bos(fields: Mapping[str, Any]) -> bool:
 
 
 def _read_gguf_tokens(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yields the text and the type of each token."""
+    """Yields the text and the type of each token. The type is 0 if it is unknown."""
     if "tokenizer.ggml.tokens" in fields:
         texts = cast("list[str]", fields["tokenizer.ggml.tokens"].contents())
         types = fields.get("tokenizer.ggml.token_type")
@@ -166,9 +166,9 @@ def _read_gguf_tokens(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _read_gguf_special_tokens(fields: Mapping[str, Any], texts: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    tokens: dict[str, str] = {}
     for name in _GGUF_TOKENS:
         key = f"tokenizer.ggml.{name}_token_id"
         if key in fields and 0 <= (index := int(fields[key].contents())) < len(texts):
-            found[{"unknown": "unk_token", "padding": "pad_token"}.get(name, f"{name}_token")] = texts[index]
-    return found
+            tokens[{"unknown": "unk_token", "padding": "pad_token"}.get(name, f"{name}_token")] = texts[index]
+    return tokens

@@ -1,4 +1,4 @@
-"""`ChatTemplateFormatter`: formatter whose requests are the text of a chat template."""
+"""`ChatTemplateFormatter`: formatter whose requests are texts of a chat template."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ _MARKERS: Final = ("open", "close")
 class ChatTemplateFormatter(FormatterBase):
     """Formatter whose requests are `{"prompt": TEXT}`. `ChatTemplate.formatter` creates it.
 
-    The text ends with the start of an assistant turn, if the template can write it. Formatters of APIs that take
-    the text of a prompt are subclasses.
+    The text ends with the start of an assistant turn, if the template can write it. Formatters of APIs
+    that take the text of a prompt are subclasses.
 
     Args:
         template: Chat template of the model, or a name or path for `find_template`.
         model: Name of the model.
-        response_template: Form of the replies: a `ResponseTemplate`, its declaration, or the name of a built-in
-            response template. None means that of the chat template. Without one, replies are plain text.
+        response_template: Format of the replies: a `ResponseTemplate`, its declaration, or the name of a built-in
+            response template. None means the response template of the chat template. Without a response template,
+            replies are plain text.
         variables: Further variables of the template, such as `{"enable_thinking": False}`.
         server_adds_bos: True if the server adds the bos token to each prompt. The text then omits the bos token
             that the template writes at its start. None means the usual behavior of the API's servers.
@@ -65,8 +66,8 @@ class ChatTemplateFormatter(FormatterBase):
         check_option("variables", variables, dict | None)
         check_option("server_adds_bos", server_adds_bos, bool | None)
         self.template = find_template(template)
-        own = self.template.response_template if response_template is None else response_template
-        self.response_template = own if own is None else find_response_template(own)
+        source = self.template.response_template if response_template is None else response_template
+        self.response_template = None if source is None else find_response_template(source)
         self.variables = dict(variables or {})
         self.server_adds_bos = self.expects_bos() if server_adds_bos is None else server_adds_bos
         super().__init__(model, **options)
@@ -121,14 +122,14 @@ class ChatTemplateFormatter(FormatterBase):
     def list_stop_texts(self) -> list[str]:
         """Returns the texts at which a server must stop, because they end a turn but are no control tokens.
 
-        Servers stop at control tokens that end a turn, such as `<|im_end|>`, without being asked.
+        A server always stops at control tokens that end a turn, such as `<|im_end|>`.
         """
         from agentkit.chat_templates.control_tokens import find_control_tokens
 
         template, stop = self.template, self.template.check().stop_token
         if not stop:
             return []
-        source, others = template.choose(None, has_tools=False), frozenset(template.special_tokens.values())
+        source, others = template.choose_source(None, has_tools=False), frozenset(template.special_tokens.values())
         control = find_control_tokens(source, template.control_tokens, others)
         return [stop] if control is None or control.sub("", stop).strip() else []
 

@@ -1,4 +1,4 @@
-"""`find_template` and `find_response_template`: the template that a name or a path refers to."""
+"""`find_template` and `find_response_template`: find the template for a name, a path or a declaration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["find_response_template", "find_template"]
 
 
 def find_template(source: ChatTemplate | str | Path | None, place: str = "template") -> ChatTemplate:
-    """Returns a chat template.
+    """Finds a chat template.
 
     Args:
         source: A template, the name of a built-in template, or the path of a folder with the files of a tokenizer,
@@ -36,11 +36,11 @@ def find_template(source: ChatTemplate | str | Path | None, place: str = "templa
     if isinstance(source, ChatTemplate):
         return source
     if not isinstance(source, str | Path):
-        given = "none was passed" if source is None else f"got {shorten_repr(source, 60)}"
+        value = "none was passed" if source is None else f"got {shorten_repr(source, 60)}"
         advice = (
             "Pass ChatTemplate.from_folder(…) with the files of the model, or the name of a built-in template."
         )
-        raise OptionError(place, f"expected a chat template, {given}", advice)
+        raise OptionError(place, f"expected a chat template, {value}", advice)
     path = Path(source)
     if path.is_dir():
         return ChatTemplate.from_folder(path)
@@ -55,7 +55,7 @@ def find_template(source: ChatTemplate | str | Path | None, place: str = "templa
 
 
 def find_response_template(source: ResponseTemplate | Mapping[str, Any] | str) -> ResponseTemplate:
-    """Returns a response template.
+    """Finds a response template.
 
     Args:
         source: A response template, its declaration, or the name of a built-in response template.

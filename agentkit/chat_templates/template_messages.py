@@ -1,6 +1,6 @@
 """`write_messages`: converts messages to the dicts that chat templates of models read.
 
-The dicts have the form of OpenAI Chat Completions, with two differences: the arguments of a tool call are an
+The dicts have the format of OpenAI Chat Completions, with two differences: the arguments of a tool call are an
 object and not JSON text, and thinking has the key `reasoning_content` (Hugging Face, chat templates).
 """
 
@@ -33,7 +33,7 @@ class OmittedBlock:
 
     Attributes:
         place: Place of the block, such as `msgs[2].content[0]`.
-        reason: Why the block is not in the text.
+        reason: Cause of the omission.
     """
 
     place: str
@@ -42,7 +42,7 @@ class OmittedBlock:
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """Text that a template should write, and the place of its block."""
+    """Text of a block, and the place of the block."""
 
     place: str
     text: str
@@ -50,12 +50,12 @@ class WrittenText:
 
 @dataclass(slots=True)
 class WrittenMessages:
-    """Messages in the form that templates read, and what is necessary to find their content in the rendered text.
+    """Messages as dicts for templates, and the data with which their content is found in the rendered text.
 
     Attributes:
         messages: The messages.
         texts: All texts, in order.
-        media: Media blocks in order, each with the part that represents it.
+        media: Media blocks in order, each with its part in `messages`.
         omitted: Blocks that templates cannot write.
     """
 
@@ -83,8 +83,8 @@ def write_messages(
     Args:
         msgs: The conversation.
         separator: Text between two text blocks of a message.
-        protect: Function that gets each text of a user, a tool result or a name, and its place, and returns the
-            text to write.
+        protect: Function that returns the text to write for a text of a user, a tool result or a name. The
+            arguments are the text and its place.
         kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
     """
     written = WrittenMessages()
@@ -111,7 +111,12 @@ def _split_at_results(msg: Msg) -> Iterator[list[tuple[int, Block]]]:
 
 @dataclass(slots=True)
 class _MessageWriter:
-    """Writer of one message. `parts` is its content, `has_media` is True if a part is not a text."""
+    """Writer of one message.
+
+    Attributes:
+        parts: Content of the message.
+        has_media: True if one of the parts is not a text.
+    """
 
     written: WrittenMessages
     msg: Msg
@@ -126,25 +131,25 @@ class _MessageWriter:
 
     def write(self, blocks: Sequence[tuple[int, Block]]) -> None:
         for index, block in blocks:
-            at = f"{self.place}.content[{index}]"
+            place = f"{self.place}.content[{index}]"
             match block.type:
                 case "text":
                     is_user = self.msg.role == "user"
-                    self._add_text(self.protect(block.text, at) if is_user else block.text, at)
+                    self._add_text(self.protect(block.text, place) if is_user else block.text, place)
                 case "thinking":
                     self.thinking.append(block.thinking)
-                    self.written.texts.append(WrittenText(at, block.thinking))
+                    self.written.texts.append(WrittenText(place, block.thinking))
                 case "tool_use":
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
-                    self.written.texts.append(WrittenText(at, block.name))
+                    self.written.texts.append(WrittenText(place, block.name))
                 case "tool_result":
-                    self._write_result(block, at)
+                    self._write_result(block, place)
                     return
                 case "image" | "audio" | "video" | "document":
-                    self._add_media(block, at)
+                    self._add_media(block, place)
                 case "opaque" | "invalid":
-                    self._omit(at, f"a chat template cannot write a block of the type {block.type}")
+                    self._omit(place, f"a chat template cannot write a block of the type {block.type}")
                 case _:
                     assert_never(block)
         self.written.messages.append(self._finish())
@@ -161,29 +166,29 @@ class _MessageWriter:
     def _content(self) -> str | list[dict[str, Any]]:
         return self.parts if self.has_media else self.separator.join(part["text"] for part in self.parts)
 
-    def _write_result(self, block: ToolResultBlock, at: str) -> None:
+    def _write_result(self, block: ToolResultBlock, place: str) -> None:
         def add(item: Block) -> None:
             if isinstance(item, TextBlock):
-                self._add_text(self.protect(item.text, at), at)
+                self._add_text(self.protect(item.text, place), place)
             elif isinstance(item, MediaBlock):
-                self._add_media(item, at)
+                self._add_media(item, place)
             else:
-                self._omit(at, f"a chat template cannot write a block of the type {item.type}")
+                self._omit(place, f"a chat template cannot write a block of the type {item.type}")
 
         output = write_output(block, add)
         if isinstance(output, str):
-            self._add_text(self.protect(output, at), at)
+            self._add_text(self.protect(output, place), place)
         message = {"role": "tool", "content": self._content(), "tool_call_id": block.id}
-        name = self.protect(block.name, at)
+        name = self.protect(block.name, place)
         self.written.messages.append({**message, "name": name} if name else message)
 
-    def _add_text(self, text: str, at: str) -> None:
+    def _add_text(self, text: str, place: str) -> None:
         self.parts.append({"type": "text", "text": text})
-        self.written.texts.append(WrittenText(at, text))
+        self.written.texts.append(WrittenText(place, text))
 
-    def _add_media(self, block: MediaBlock, at: str) -> None:
+    def _add_media(self, block: MediaBlock, place: str) -> None:
         if block.type not in self.kinds:
-            self._omit(at, f"the template has no placeholder for {block.type}")
+            self._omit(place, f"the template has no placeholder for {block.type}")
             return
         part = {"type": block.type}
         self.parts.append(part)

@@ -1,4 +1,4 @@
-"""`TemplateReport`: what a chat template can write, found by rendering small conversations."""
+"""`TemplateReport`: features of a chat template. `inspect_template` renders small conversations to find them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["TemplateProbe", "TemplateReport", "inspect_template"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateReport:
-    """What a chat template can write.
+    """Features of a chat template: the messages that it accepts, and the content that it writes.
 
     Attributes:
         system: True if the template writes a system message at the start.
@@ -48,6 +48,10 @@ class TemplateReport:
             template marks no texts.
         stop_token: Text that the template writes after a reply, without white space.
         reads_clock: True if the text depends on the current time.
+        round_trips: True if a reply that the response template parses gets its original text again when it is
+            rendered. None if there is no response template.
+        round_trip_losses: Kinds of replies whose text changes then: `text`, `thinking`, `call`, `text and call` or
+            `several calls`.
     """
 
     system: bool
@@ -74,6 +78,8 @@ class TemplateReport:
     ends_with_stop_token: bool | None
     stop_token: str
     reads_clock: bool
+    round_trips: bool | None
+    round_trip_losses: frozenset[str]
 
 
 def _message(role: str, content: Any, **others: Any) -> dict[str, Any]:
@@ -110,9 +116,10 @@ _THINKING: Final = _message("assistant", "Replyword", reasoning_content="Thinkin
 
 
 def inspect_template(template: ChatTemplate) -> TemplateReport:
-    """Renders small conversations, and returns what the template can write."""
+    """Renders small conversations, and returns the features of the template."""
     probe = template.probe
-    marks, stop = probe.find_stop()
+    marks_spans, stop_token = probe.find_stop_token()
+    losses = None if template.response_template is None else _find_losses(probe, template.response_template)
     return TemplateReport(
         system=probe.writes([_SYSTEM, _USER], "Systemword"),
         several_system=probe.writes([_SYSTEM, _message("system", "Otherword"), _USER], "Systemword", "Otherword"),
@@ -139,10 +146,12 @@ def inspect_template(template: ChatTemplate) -> TemplateReport:
         media=frozenset(kind for kind in ("image", "audio", "video") if probe.has_placeholder(kind)),
         trims=probe.trims(),
         extends_prefix=probe.extends_prefix(),
-        marks_spans=marks,
-        ends_with_stop_token=probe.ends_with(stop) if marks else None,
-        stop_token=stop,
+        marks_spans=marks_spans,
+        ends_with_stop_token=probe.ends_with(stop_token) if marks_spans else None,
+        stop_token=stop_token,
         reads_clock=probe.reads_clock(),
+        round_trips=None if losses is None else not losses,
+        round_trip_losses=losses or frozenset(),
     )
 
 
@@ -150,8 +159,14 @@ def _second_result() -> dict[str, Any]:
     return {**_RESULT, "tool_call_id": "abcde1235"}
 
 
+def _find_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:
+    from agentkit.chat_templates.round_trips import find_round_trip_losses
+
+    return find_round_trip_losses(probe, spec)
+
+
 class TemplateProbe:
-    """Renderer of small conversations."""
+    """Renderer of small conversations, which tests one feature of a template at a time."""
 
     def __init__(self, template: ChatTemplate) -> None:
         self._template = template
@@ -194,7 +209,7 @@ class TemplateProbe:
         has_prompt = others.pop("add_generation_prompt", False)
         variables = {**template.special_tokens, **others}
         try:
-            source = template.choose(None, tools is not None)
+            source = template.choose_source(None, tools is not None)
             return template.render_variables(source, ChatVariables(messages, tools, None, has_prompt, variables))
         except AgentkitError:
             return None
@@ -214,7 +229,7 @@ class TemplateProbe:
         return text is not None
 
     def has_placeholder(self, kind: str) -> bool:
-        """Returns True if a media part adds text other than the name of its kind in a printed list."""
+        """Returns True if a media part adds text other than the parts as Python prints them."""
         text = self.text([_message("user", [{"type": kind}, _text_part("Userword")])])
         plain = self.text([_message("user", [_text_part("Userword")])])
         return text is not None and plain is not None and text != plain and f"'type': '{kind}'" not in text
@@ -225,21 +240,21 @@ class TemplateProbe:
         return text is not None and "  Userword  " not in text
 
     def extends_prefix(self) -> bool:
-        """Returns True if the text of each start of a conversation is the start of its text."""
+        """Returns True if the text of the first messages is always the start of the text of all messages."""
         longer = [_USER, _REPLY, _message("user", "Otherword"), _THINKING, _message("user", "Lastword")]
         texts = [self.text(longer[: index + 1]) for index in range(len(longer))]
         if any(text is None for text in texts):
             return False
         return all((texts[-1] or "").startswith(text or "") for text in texts)
 
-    def find_stop(self) -> tuple[bool, str]:
-        """Returns whether the template marks replies, and the text between a reply and the next turn."""
+    def find_stop_token(self) -> tuple[bool, str]:
+        """Returns True if the template marks replies, together with the text between a reply and the next turn."""
         rendering = self.render([_USER, _REPLY])
         if rendering is None:
             return False, ""
-        rest = rendering.text.rpartition("Replyword")[2]
-        marked = any("Replyword" in rendering.text[start:end] for start, end in rendering.spans)
-        return marked, rest.strip().partition("\n")[0]
+        suffix = rendering.text.rpartition("Replyword")[2]
+        is_marked = any("Replyword" in rendering.text[start:end] for start, end in rendering.spans)
+        return is_marked, suffix.strip().partition("\n")[0]
 
     def ends_with(self, stop: str) -> bool:
         """Returns True if the marked text of a reply ends with the token that ends the turn."""

@@ -42,7 +42,7 @@ class ChatTemplateLike(Protocol):
         """Texts of special tokens by name."""
         ...
 
-    def choose(self, name: str | None, has_tools: bool) -> str:
+    def choose_source(self, name: str | None, has_tools: bool) -> str:
         """Returns the text of the template for a request with or without tools."""
         ...
 
@@ -82,7 +82,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
                 raise MissingExtraError(package, "tokens", "Counting with a tokenizer file")
-        if not hasattr(chat_template, "choose"):
+        if not hasattr(chat_template, "choose_source"):
             check_option("chat_template", chat_template, str | None)
         path = Path(tokenizer)
         self.file = path / "tokenizer.json" if path.is_dir() else path
@@ -124,7 +124,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         """Returns the text of the chat template and the special tokens for a request."""
         given = self._given_template
         if given is not None and not isinstance(given, str):
-            return given.choose(None, has_tools), given.special_tokens
+            return given.choose_source(None, has_tools), given.special_tokens
         names = ("bos_token", "eos_token", "unk_token", "pad_token")
         return given or self._template, {name: _read_token(self._config.get(name)) for name in names}
 
