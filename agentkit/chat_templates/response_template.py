@@ -171,10 +171,11 @@ class ResponseTemplate:
             raise OptionError("prompt", reason, "Pass the prompt of this model, or omit the option.")
         return prompt[end:] if prompt else ""
 
-    @property
-    def has_thinking(self) -> bool:
-        """True if replies may have thinking."""
-        return not THINKING_FIELDS.isdisjoint(self._fields.fields)
+    def has_fields(self, *, thinking: bool = False, calls: bool = False) -> bool:
+        """Returns True if replies may have thinking, and tool calls, as far as they are asked for."""
+        names = self._fields.fields.keys()
+        has_thinking = not thinking or not THINKING_FIELDS.isdisjoint(names)
+        return has_thinking and (not calls or "tool_calls" in names)
 
     @cached_property
     def _fields(self) -> ResponseFields:

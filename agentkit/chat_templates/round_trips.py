@@ -1,0 +1,97 @@
+"""`find_round_trip_losses`: finds the replies whose text changes when they are parsed and rendered again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.chat_templates.response_template import ResponseTemplate
+from agentkit.chat_templates.template_messages import write_messages
+from agentkit.errors import AgentkitError
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.template_report import TemplateProbe
+
+__all__ = ["find_round_trip_losses"]
+
+_CLOCK: Final = datetime(2001, 1, 1, 1).strftime
+
+
+def _call(id: str, word: str) -> dict[str, Any]:
+    return {"type": "function", "id": id, "function": {"name": "probe_tool", "arguments": {"word": word}}}
+
+
+_FIRST: Final = _call("abcde1234", "Firstword")
+_TOOL: Final[dict[str, Any]] = {
+    "type": "function",
+    "function": {
+        "name": "probe_tool",
+        "description": "Toolword",
+        "parameters": {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}},
+    },
+}
+_REPLIES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
+    "text": ({"content": "Replyword"}, ("Replyword",)),
+    "thinking": (
+        {"content": "Replyword", "reasoning_content": "Thinkingword"},
+        ("Thinkingword", "Replyword"),
+    ),
+    "call": ({"content": "", "tool_calls": [_FIRST]}, ("Firstword",)),
+    "text and call": ({"content": "Replyword", "tool_calls": [_FIRST]}, ("Replyword", "Firstword")),
+    "several calls": (
+        {"content": "", "tool_calls": [_FIRST, _call("abcde1235", "Secondword")]},
+        ("Firstword", "Secondword"),
+    ),
+}
+"""Kinds of replies: a message, and the words that its text must contain."""
+
+
+def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:
+    """Renders replies of several kinds, parses them, and renders them again.
+
+    A kind is omitted if neither the chat template nor the response template knows it.
+
+    Args:
+        probe: Renderer of the chat template.
+        spec: Response template.
+
+    Returns:
+        The kinds of replies whose text changes or is incomplete: `text`, `thinking`, `call`, `text and call`,
+        `several calls`. None if the response template cannot be used.
+    """
+    try:
+        responses = ResponseTemplate(spec)
+    except AgentkitError:
+        return None
+    return frozenset(kind for kind in _REPLIES if not _keeps(probe, responses, kind))
+
+
+def _keeps(probe: TemplateProbe, responses: ResponseTemplate, kind: str) -> bool:
+    reply, words = _REPLIES[kind]
+    prompt = _render(probe, [], add_generation_prompt=True)
+    text = _render(probe, [{"role": "assistant", **reply}])
+    if prompt is None or text is None or not _has_words(text, words):
+        return not responses.has_fields(thinking=kind == "thinking", calls="call" in kind)
+    if not text.startswith(prompt):
+        return False
+    try:
+        msg = responses.parse(text[len(prompt) :], prompt)
+        messages = write_messages([msg]).messages
+    except AgentkitError:
+        return False
+    return _render(probe, messages) == text
+
+
+def _has_words(text: str, words: Sequence[str]) -> bool:
+    position = 0
+    for word in words:
+        position = text.find(word, position)
+        if position < 0:
+            return False
+    return True
+
+
+def _render(probe: TemplateProbe, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
+    user = {"role": "user", "content": "Userword"}
+    return probe.text([user, *messages], tools=[_TOOL], strftime_now=_CLOCK, **others)
