@@ -16,7 +16,7 @@ from agentkit.messages.sources import URLSource
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import as_tools
 from agentkit.training.chat_message_reader import ChatMessageReader
-from agentkit.training.row_formats import LossLog, RowFormat, replace_system, split_columns
+from agentkit.training.row_formats import LossLog, RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools
 from agentkit.training.row_values import get_list, get_object, get_text, has_none, refuse
 from agentkit.training.sample import Sample, Weight
@@ -25,12 +25,12 @@ __all__ = ["ATIF"]
 
 _VERSION: Final = "ATIF-v1.7"
 _AGENT: Final = {"name": "agent", "version": "unknown"}
-"""Description of the agent in trajectories of other samples than trajectories. ATIF requires both fields."""
+"""Description of the agent for samples from other formats. ATIF requires both fields."""
 _STEP_KEYS: Final = frozenset(
     {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
 )
 _METADATA: Final = "atif"
-"""Key of the metadata of a message that has the other fields of the step, such as `metrics`."""
+"""Key in the metadata of a message for the other fields of its step, such as `metrics`."""
 
 
 def _read(row: dict[str, Any], system: str | None) -> Sample:
@@ -54,9 +54,8 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
 
 
 def _replace_system(reader: _StepReader, tools: Sequence[Any], extra: dict[str, Any], system: str) -> Sample:
-    msgs = replace_system(reader.msgs, system)
+    msgs, weights = replace_weighted_system(reader.msgs, reader.weights, system)
     indexes = [index for index, msg in enumerate(reader.msgs) if msg.role != "system" or msg.tool_results]
-    weights = [None, *(reader.weights[index] for index in indexes)]
     tokens = {indexes.index(index) + 1: ids for index, ids in reader.tokens.items()}
     return Sample(msgs, tools, weights, tokens=tokens, extra=extra)
 
@@ -209,7 +208,7 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
 
 
 def _write_extra(msg: Msg, weight: Any, is_reply: bool, losses: LossLog, place: str) -> dict[str, Any]:
-    """Returns the name of the speaker and the weight, for which steps have no field of their own."""
+    """Returns the name of the speaker and the weight. A step has no own fields for them."""
     role = "assistant" if is_reply else msg.role
     extra: dict[str, Any] = {} if msg.name in ("", role) else {"name": msg.name}
     if isinstance(weight, tuple) or (weight and not is_reply):

@@ -1,4 +1,4 @@
-"""`ChatMessageReader`: reads messages in the form of OpenAI Chat Completions, as many libraries store them."""
+"""`ChatMessageReader`: reads messages in the format of OpenAI Chat Completions, as in many rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentkit.messages.sources import Base64Source, source_from_url
 from agentkit.training.row_values import drop_none, get_list, get_object, get_text, refuse
 from agentkit.training.sample import MessageWeight, Weight
 
-__all__ = ["ChatMessageReader", "create_call"]
+__all__ = ["ChatMessageReader", "create_call", "read_weight"]
 
 _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
 _MASKS: Final = ("weight", "masked")
@@ -37,8 +37,11 @@ _RESULT_ROLES: Final = ("tool", "function", "ipython")
 def create_call(id: str, name: str, arguments: object) -> ToolUseBlock:
     """Returns a tool call.
 
-    `arguments` is JSON text, which is kept if it is not compact, or a JSON object. Keys of an object that have the
-    value None are omitted, because `datasets` adds such keys.
+    Args:
+        id: Call id.
+        name: Name of the tool.
+        arguments: JSON object or JSON text. JSON text that is not compact is kept unchanged. Keys of an object
+            with the value None are omitted, because `datasets` adds such keys.
     """
     values, text = read_arguments(drop_none(arguments))
     call = ToolUseBlock(id, name, values)
@@ -53,7 +56,7 @@ class ChatMessageReader:
         images: Images of the row, for placeholders without data.
         call_count: Number of tool calls that were read.
         open_calls: Ids and names of the tool calls without a result.
-        weights: Weights of the messages that were read. They are None if no message has one.
+        weights: Weights of the messages that were read. None for a message without a weight.
     """
 
     images: Iterator[Any] = field(default_factory=lambda: iter(()))
@@ -70,14 +73,18 @@ class ChatMessageReader:
         return [self.read(message, f"{place}[{index}]") for index, message in enumerate(messages)]
 
     def read(self, message: object, place: str) -> Msg:
-        """Returns one message, and adds its weight to `weights`."""
+        """Returns one message, and adds its weight to `weights`.
+
+        Raises:
+            MessageError: The message is invalid.
+        """
         values = get_object(message, place)
         role = values.get("role")
         content = values.get("content")
         if role in _TEXT_ROLES and type(content) is str and len(values) == 2:  # most messages have only a text
             self.weights.append(None)
             return build_trusted(role, as_text(content, place), role)
-        self.weights.append(_read_weight(values, place))
+        self.weights.append(read_weight(values, place))
         metadata = {key: value for key, value in values.items() if key not in _READ and value is not None} or None
         if role in _RESULT_ROLES:
             return Msg("tool", [self._read_result(values, place)], "system", metadata=metadata)
@@ -85,9 +92,9 @@ class ChatMessageReader:
         if role == "assistant":
             return Msg(name or "assistant", _join(self._read_reply(values, place)), "assistant", metadata=metadata)
         if role in ("system", "developer", "user"):
-            kind: Literal["user", "system"] = "user" if role == "user" else "system"
+            msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
             blocks = self.read_content(values.get("content"), f"{place}.content")
-            return Msg(name or kind, _join(blocks), kind, metadata=metadata)
+            return Msg(name or msg_role, _join(blocks), msg_role, metadata=metadata)
         return refuse(f"{place}.role", f"expected a role such as 'user' or 'assistant', got {role!r}")
 
     # -- content -----------------------------------------------------------------------------------------------
@@ -115,7 +122,7 @@ class ChatMessageReader:
         if kind == "input_audio" and audio:
             media_type = f"audio/{get_text(audio, 'format', place) or 'wav'}"
             return AudioBlock(Base64Source(media_type, get_text(audio, "data", place)))
-        return refuse(place, f"the content has an unknown type {kind!r}")
+        return refuse(place, f"the content part has the unknown type {kind!r}")
 
     def read_image(self, value: Any, place: str) -> ImageBlock:
         """Returns an image from a URL, a path, or an object with one of them. None means the next of `images`."""
@@ -197,7 +204,12 @@ def _parse_call(text: str) -> dict[str, Any] | None:
     return {"name": call["name"], "arguments": arguments} if isinstance(call.get("name"), str) else None
 
 
-def _read_weight(values: Mapping[str, Any], place: str) -> Weight:
+def read_weight(values: Mapping[str, Any], place: str) -> Weight:
+    """Returns the weight of a message. Returns None if the message has no `weight` and no `masked`.
+
+    Raises:
+        MessageError: The weight is neither 0 nor 1.
+    """
     weight, masked = values.get("weight"), values.get("masked")
     if weight is None and masked is not None:
         weight = 0 if masked else 1

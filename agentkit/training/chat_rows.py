@@ -1,4 +1,4 @@
-"""Rows with a column `messages`: those of OpenAI's fine-tuning, of trl and of DSPy."""
+"""Rows of chat messages: those of OpenAI's fine-tuning, of trl and of DSPy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _read_trl(row: dict[str, Any], system: str | None) -> Sample:
     if row.get("messages"):
         return read_chat(row, system)
     reader = ChatMessageReader(iter(get_list(row, "images", "")))
-    prompt, completion = (_read_side(row, key, reader) for key in ("prompt", "completion"))
+    prompt, completion = (_read_column(row, key, reader) for key in ("prompt", "completion"))
     if not prompt:
         refuse("prompt", "the row has no messages and no prompt")
     weights: list[MessageWeight] = [0 if msg.role == "assistant" else None for msg in prompt]
@@ -68,7 +68,7 @@ def _read_trl(row: dict[str, Any], system: str | None) -> Sample:
     return _create(row, [*prompt, *completion], weights, system, _TRL_COLUMNS)
 
 
-def _read_side(row: dict[str, Any], key: str, reader: ChatMessageReader) -> list[Msg]:
+def _read_column(row: dict[str, Any], key: str, reader: ChatMessageReader) -> list[Msg]:
     value = row.get(key)
     if isinstance(value, str):
         return [Msg("user", value, "user") if key == "prompt" else Msg("assistant", value, "assistant")]

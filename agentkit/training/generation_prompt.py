@@ -1,4 +1,4 @@
-"""`find_generation_prompts`: the text with which a template starts a reply, such as `<|im_start|>assistant`."""
+"""`find_generation_prompts`: finds the text before a reply, such as `<|im_start|>assistant`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentkit.errors import AgentkitError
 from agentkit.messages.message import Msg
 from agentkit.training.text_spans import count_common_start
 
-__all__ = ["find_generation_prompts", "find_header"]
+__all__ = ["find_generation_prompts", "locate_generation_prompt"]
 
 _USER: Final = Msg("user", "Userword", "user")
 _EMPTY: Final = Msg("assistant", "", "assistant")
@@ -20,7 +20,7 @@ _REPLY: Final = Msg("assistant", "Replyword", "assistant")
 
 
 def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, ...]:
-    r"""Returns the texts that a template writes before a reply. Returns no text if they are unknown.
+    r"""Returns the texts that a template writes before a reply. Returns an empty tuple if they are unknown.
 
     The first text is the generation prompt. It can end with the start of thinking. Earlier replies then have only
     its first part, which is the second text: `<|im_start|>assistant\n` of `<|im_start|>assistant\n<think>\n`.
@@ -59,8 +59,8 @@ def _find_texts(template: ChatTemplate, variables: str) -> tuple[str, ...]:
     return (prompt, first) if first not in ("", prompt) else (prompt,)
 
 
-def find_header(text: str, start: int, prompts: Sequence[str]) -> tuple[int, int] | None:
-    """Returns start and end of the generation prompt at the start of a reply. Returns None if it is not there.
+def locate_generation_prompt(text: str, start: int, prompts: Sequence[str]) -> tuple[int, int] | None:
+    """Returns the start and end of the generation prompt of a reply. Returns None if the reply has none.
 
     The marked text of a reply can begin before, inside or after the generation prompt.
 

@@ -1,4 +1,4 @@
-"""`samples_from_log`: one sample for each reply of the agents in a log."""
+"""`samples_from_log`: returns one sample for each reply of the agents in a log."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def samples_from_log(
     0, because other samples train them.
 
     Pass the formatter that built the requests. Its history policy, its rules and its budget are then applied to
-    the messages before each reply. For the formatter of a chat template, the messages of the sample give the same
-    text as the formatter's request, which is checked. Without a formatter, the messages are unchanged.
+    the messages before each reply. For the formatter of a chat template, agentkit checks that the messages of the
+    sample give the same text as the formatter's request. Without a formatter, the messages are unchanged.
 
     If the metadata of a reply has a list `token_ids`, such as those that vLLM returns with `return_token_ids`, the
     list becomes `Sample.tokens`.

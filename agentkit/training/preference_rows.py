@@ -31,7 +31,7 @@ def read_preference(row: dict[str, Any], system: str | None) -> Sample:
     """
     if "preferred_output" in row:
         row = _convert_openai(row)
-    chosen, rejected = (_read_side(row, key, system) for key in ("chosen", "rejected"))
+    chosen, rejected = (_read_conversation(row, key, system) for key in ("chosen", "rejected"))
     return Sample(chosen, read_tools(row), rejected=rejected, extra=split_columns(row, _COLUMNS))
 
 
@@ -44,7 +44,7 @@ def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
     return {**extra, **others, "prompt": request.get("messages"), "chosen": chosen, "rejected": rejected}
 
 
-def _read_side(row: Mapping[str, Any], key: str, system: str | None) -> list[Msg]:
+def _read_conversation(row: Mapping[str, Any], key: str, system: str | None) -> list[Msg]:
     reader = ChatMessageReader(iter(get_list(row, "images", "")))
     prompt, value = row.get("prompt"), row.get(key)
     msgs = [Msg("user", prompt, "user")] if isinstance(prompt, str) else []

@@ -1,4 +1,4 @@
-"""Rows of `compare`: the request and the reply of one model call."""
+"""Rows with the request and the reply of one model call, as `compare` returns them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 
 
 def _dump(value: dict[str, Any]) -> str:
-    """Returns JSON text. Objects of several rows with other keys would have no common schema."""
+    """Returns JSON text, because objects with different keys would give the rows no common schema."""
     return json.dumps(value, ensure_ascii=False)
 
 

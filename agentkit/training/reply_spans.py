@@ -1,8 +1,8 @@
 """`ReplySpans`: renders a sample, and finds the texts of its messages in the rendered text.
 
-A template with `{% generation %}` blocks marks the texts of the model. For any other template, the text of a
-message is found by rendering the messages before it, and the messages up to it. Both texts must be a start of the
-whole text.
+A template with `{% generation %}` blocks marks the texts of the model. With any other template, two shorter
+conversations are rendered for each message: the messages before the message, and the same messages with it. The
+text of the whole conversation must start with both texts. The text of the message is between their ends.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from agentkit.errors import EmptyConversationError, MessageError, TemplateError
 from agentkit.messages.blocks import Block
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
-from agentkit.training.generation_prompt import find_generation_prompts, find_header
-from agentkit.training.sample import Sample, check_unmixed
+from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
+from agentkit.training.sample import Sample, check_separate_results
 from agentkit.training.text_spans import Span, count_common_end, find_difference
 
 __all__ = ["ReplySpans"]
@@ -48,7 +48,7 @@ class ReplySpans:
     @cached_property
     def chat(self) -> RenderedChat:
         """The rendered conversation."""
-        check_unmixed(self.sample)
+        check_separate_results(self.sample)
         return self.render(self.sample.msgs)
 
     @property
@@ -89,7 +89,7 @@ class ReplySpans:
     def find_all_replies(self) -> list[Span]:
         """Returns the text of each reply, from all agents, without the generation prompt."""
         if self.marked:
-            return [self._cut_header(span) for span in self.marked]
+            return [self._cut_generation_prompt(span) for span in self.marked]
         return [span for index in self._all_replies for span in self.find_reply(index)]
 
     @cached_property
@@ -105,18 +105,18 @@ class ReplySpans:
         if not self.marked:
             return [self._find_unmarked(index)]
         if len(self.marked) == len(self._all_replies):
-            return [self._cut_header(self.marked[self._all_replies.index(index)])]
+            return [self._cut_generation_prompt(self.marked[self._all_replies.index(index)])]
         start, end = self.find_message(index)
-        return [self._cut_header(span) for span in self.marked if start <= span[0] < end]
+        return [self._cut_generation_prompt(span) for span in self.marked if start <= span[0] < end]
 
-    def _cut_header(self, span: Span) -> Span:
-        header = find_header(self.text, span[0], self._prompts)
-        return (header[1], span[1]) if header and header[1] <= span[1] else span
+    def _cut_generation_prompt(self, span: Span) -> Span:
+        prompt = locate_generation_prompt(self.text, span[0], self._prompts)
+        return (prompt[1], span[1]) if prompt and prompt[1] <= span[1] else span
 
-    def add_header(self, span: Span) -> Span:
+    def add_generation_prompt(self, span: Span) -> Span:
         """Returns the text of a reply together with the generation prompt before it."""
-        header = find_header(self.text, span[0], self._prompts)
-        return (header[0], span[1]) if header else span
+        prompt = locate_generation_prompt(self.text, span[0], self._prompts)
+        return (prompt[0], span[1]) if prompt else span
 
     def _find_unmarked(self, index: int) -> Span:
         if index:
@@ -196,7 +196,7 @@ class ReplySpans:
     def find_block(self, index: int, number: int) -> Span | None:
         """Returns the text that the template writes because of one block. Returns None if there is no such text.
 
-        The conversation is rendered without the block. The block's text is what this text lacks.
+        The conversation is also rendered without the block. The result is the part that is only in the first text.
         """
         msg = self.sample.msgs[index]
         blocks = msg.blocks

@@ -1,4 +1,4 @@
-"""`RowFormat`: how one format of training data is read and written."""
+"""`RowFormat`: reads and writes the rows of one format of training data."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FORMAT_NAMES: Final = tuple(_MODULES)
 
 @dataclass
 class LossLog:
-    """List of the content of one sample that a row cannot contain.
+    """Log of the content of one sample that a row cannot contain.
 
     Attributes:
         format: Name of the format.
@@ -118,13 +118,13 @@ def find_format(name: str) -> RowFormat:
 
 
 def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Returns the other columns of a row, which become `Sample.extra`. Columns with the value None are omitted."""
+    """Returns the other columns of a row, for `Sample.extra`. Columns with the value None are omitted."""
     extra = {name: value for name, value in row.items() if name not in columns and value is not None}
     return cast("dict[str, Any]", copy_json(ensure_json_safe(extra, "row"))) if extra else extra
 
 
 def replace_system(msgs: Sequence[Msg], system: str | None) -> list[Msg]:
-    """Returns messages with another system prompt. None means that the messages are unchanged."""
+    """Returns messages with another system prompt. With None, the messages are unchanged."""
     if system is None:
         return list(msgs)
     return [Msg("system", system, "system"), *(msg for msg in msgs if msg.role != "system" or msg.tool_results)]

@@ -1,4 +1,4 @@
-"""Tools in rows of training data."""
+"""Reads and writes the tools of a row of training data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["dump_tools", "read_tools"]
 
 
 def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
-    """Returns the tools of a row: a list or JSON text in the column `tools`, or OpenAI's older `functions`.
+    """Returns the tools of a row: a list or JSON text in the column `tools`, or OpenAI's older column `functions`.
 
     Raises:
         MessageError: The column does not contain tools.
@@ -25,15 +25,17 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     if not isinstance(tools, list):
         refuse(key, f"expected a list, got {type(tools).__name__}")
     declared = cast("Sequence[Any]", tools)
-    return as_tools(drop_none(declared) if _is_filled(declared) else declared)
+    return as_tools(drop_none(declared) if _has_added_none(declared) else declared)
 
 
-def _is_filled(value: object) -> bool:
-    """Returns True if `datasets` filled in None, which only two keywords of JSON schemas have as value."""
+def _has_added_none(value: object) -> bool:
+    """Returns True if `datasets` added keys with None. Only two keywords of JSON schemas can have this value."""
     if isinstance(value, dict):
         items = cast("dict[str, object]", value).items()
-        return any((item is None and key not in ("default", "const")) or _is_filled(item) for key, item in items)
-    return isinstance(value, list) and any(map(_is_filled, cast("list[object]", value)))
+        return any(
+            (item is None and key not in ("default", "const")) or _has_added_none(item) for key, item in items
+        )
+    return isinstance(value, list) and any(map(_has_added_none, cast("list[object]", value)))
 
 
 def dump_tools(sample: Sample) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Typed access to the values of a row of training data, with errors that name the place."""
+"""Typed access to the values of a row of training data. The errors name the place of the value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def refuse(place: str, reason: str, advice: str = _ADVICE) -> NoReturn:
 
 
 def get_text(values: Mapping[str, Any], key: str, place: str) -> str:
-    """Returns a text of a row or message. None and a missing key become an empty text."""
+    """Returns a text of a row or message. None and a missing key become an empty text.
+
+    Raises:
+        MessageError: The value is not a text.
+    """
     value = values.get(key)
     if value is None:
         return ""
@@ -35,7 +39,11 @@ def get_text(values: Mapping[str, Any], key: str, place: str) -> str:
 
 
 def get_list(values: Mapping[str, Any], key: str, place: str) -> list[Any]:
-    """Returns a list of a row or message. None and a missing key become an empty list."""
+    """Returns a list of a row or message. None and a missing key become an empty list.
+
+    Raises:
+        MessageError: The value is not a list.
+    """
     value = values.get(key)
     if value is None:
         return []
@@ -45,7 +53,11 @@ def get_list(values: Mapping[str, Any], key: str, place: str) -> list[Any]:
 
 
 def get_object(value: object, place: str) -> dict[str, Any]:
-    """Returns a value that must be a JSON object."""
+    """Returns a value as a JSON object.
+
+    Raises:
+        MessageError: The value is not a JSON object.
+    """
     if not isinstance(value, dict):
         refuse(place, f"expected a JSON object, got {shorten_repr(value, 60)}")
     return cast("dict[str, Any]", value)
@@ -71,7 +83,11 @@ def drop_none(value: Any) -> Any:
 
 
 def parse_if_text(value: object, place: str) -> Any:
-    """Returns a value that may be stored as JSON text, as parsed JSON."""
+    """Parses a value if it is JSON text. Returns other values unchanged.
+
+    Raises:
+        MessageError: The text is not JSON.
+    """
     if not isinstance(value, str):
         return value
     try:

@@ -60,12 +60,12 @@ class RowWriter(Iterator[dict[str, Any]]):
                 row = copy_json(row)
         except InputError as error:
             raise MessageError(f"{place}.{error.place}", error.reason, error.advice) from None
-        for where, reason in losses.losses:
+        for field, reason in losses.losses:
             if callable(self._on_loss):
-                self._on_loss(f"{place}.{where}", reason)
+                self._on_loss(f"{place}.{field}", reason)
             else:
                 advice = "Use another format, or pass a function as on_loss."
-                raise MessageError(f"{place}.{where}", f"{reason} (format {self._name!r})", advice)
+                raise MessageError(f"{place}.{field}", f"{reason} (format {self._name!r})", advice)
         return row
 
 
@@ -80,8 +80,8 @@ def dump_rows(
     `load_rows` describes the formats. Rows of `trl` have a prompt and a completion if the weights of the first
     sample train only its last replies, and `messages` otherwise. All rows then have the same columns.
 
-    No format has the ids, timestamps, metadata and opaque state of messages, or the viewer of the sample. ATIF has
-    timestamps, and the rows of `compare` have the whole messages.
+    Rows omit the ids, timestamps, metadata and opaque state of messages, and the viewer of the sample, without a
+    loss. But ATIF has timestamps, and the rows of `compare` have the whole messages.
 
     Args:
         format: Name of the format.
@@ -101,7 +101,7 @@ def dump_rows(
     """
     if on_loss != "raise" and not callable(on_loss):
         raise OptionError(
-            "on_loss", f"unknown value {on_loss!r}", "Pass 'raise', or a function of place and reason."
+            "on_loss", f"unknown value {on_loss!r}", "Pass 'raise', or a function that takes a place and a reason."
         )
     check_option("samples", samples, Iterable, "Pass a list of samples.")
     return RowWriter(format, samples, on_loss)

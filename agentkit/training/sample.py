@@ -15,10 +15,10 @@ from agentkit.messages.message import Msg
 from agentkit.reprs import bounded_repr, shorten_repr
 from agentkit.tools.tool import Tool, ToolLike, as_tools
 
-__all__ = ["MessageWeight", "Sample", "Weight", "build_trusted_sample", "check_unmixed", "is_reply"]
+__all__ = ["MessageWeight", "Sample", "Weight", "build_trusted_sample", "check_separate_results", "is_reply"]
 
 Weight: TypeAlias = int | None
-"""Weight of a message or block: 1 is trained, 0 is not trained, and None leaves the decision to `train_on`."""
+"""Loss weight of a message or block: 1 (trained), 0 (not trained), or None (the option `train_on` decides)."""
 
 MessageWeight: TypeAlias = Weight | tuple[Weight, ...]
 """Weight of a message, or the weights of its blocks."""
@@ -34,15 +34,15 @@ class Sample:
         msgs: The conversation, as the model reads it. Replies of the model have the role `assistant`.
         tools: Tools that the model may call.
         weights: One weight for each message, or a list of one weight for each block of the message. 1 is trained,
-            0 is not trained, and None leaves the decision to the argument `train_on` of `tokenize`. None instead
-            of the list means that all weights are None.
+            0 is not trained, and None leaves the decision to the argument `train_on` of `tokenize`. None means
+            that all weights are None.
         viewer: Name of the agent whose replies are trained. Other messages with the role `assistant` are then not
             trained. None means that the replies of all agents are trained.
         tokens: Recorded token ids of replies, by the index of the message. `tokenize` uses these ids instead of
             encoding the text of the reply.
-        source: Where the sample comes from, such as the name of a log. For the application.
-        rejected: Conversation that the model should not write, for training on preferences. It replaces `msgs`
-            from the first different message on. Empty if there is none.
+        source: Origin of the sample for the application, such as the name of a log.
+        rejected: Whole conversation with the reply that the model should not write, for training on preferences.
+            Empty if there is none.
         extra: JSON object with the other columns of a row, such as `parallel_tool_calls` or `label`. The variables
             in `chat_template_kwargs` are passed to the chat template.
 
@@ -98,7 +98,7 @@ class Sample:
 
     @property
     def variables(self) -> dict[str, Any]:
-        """Variables for the chat template, from the key `chat_template_kwargs` of `extra`."""
+        """Further variables of the chat template, from the key `chat_template_kwargs` of `extra`."""
         variables: object = self.extra.get("chat_template_kwargs")
         return dict(cast("dict[str, Any]", variables)) if isinstance(variables, dict) else {}
 
@@ -118,7 +118,7 @@ class Sample:
             OptionError: There is no rejected conversation.
         """
         if not self.rejected:
-            raise OptionError("rejected", "the sample has no rejected conversation", "Pass a preference pair.")
+            raise OptionError("rejected", "there is no rejected conversation", "Use a sample with `rejected`.")
         return replace(self, msgs=self.rejected, weights=None, tokens=None, rejected=())
 
 
@@ -201,11 +201,11 @@ def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, .
     return checked
 
 
-def check_unmixed(sample: Sample) -> None:
-    """Checks that each tool result is in a message of its own, so that no reply contains it.
+def check_separate_results(sample: Sample) -> None:
+    """Checks that no message contains both tool results and other content.
 
     Raises:
-        MessageError: A message contains a tool result and something else.
+        MessageError: A message contains a tool result and other content.
     """
     for index, msg in enumerate(sample.msgs):
         if msg.features & Feature.RESULT and len(msg.tool_results) < len(msg.blocks):

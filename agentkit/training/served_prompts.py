@@ -1,4 +1,4 @@
-"""`ServedPrompts`: builds the messages of requests, after the policy, the rules and the budget of a formatter."""
+"""`ServedPrompts`: builds the messages of requests with the history policy, rules and budget of a formatter."""
 
 from __future__ import annotations
 

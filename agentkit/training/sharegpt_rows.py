@@ -1,4 +1,4 @@
-"""Rows of ShareGPT: a column `conversations` of turns with the keys `from` and `value`."""
+"""Rows of ShareGPT. The column `conversations` has turns with the keys `from` and `value`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.tools.error_marks import write_output
-from agentkit.training.chat_message_reader import ChatMessageReader
+from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
 from agentkit.training.chat_message_writer import write_url
 from agentkit.training.row_formats import LossLog, RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
@@ -62,10 +62,7 @@ class _TurnReader:
         turn = get_object(value, place)
         speaker = turn.get("from", turn.get("role"))
         text = get_text(turn, "value" if "value" in turn else "content", place)
-        weight: Any = turn.get("weight")
-        if weight is not None and weight not in (0, 1):
-            refuse(f"{place}.weight", f"expected 0 or 1, got {weight!r}")
-        self.weights.append(None if weight is None else int(weight))
+        self.weights.append(read_weight(turn, place))
         if speaker in _REPLY:
             return build_trusted("assistant", text, "assistant")
         if speaker == "system":
@@ -181,7 +178,7 @@ def _write_result(block: Any, losses: LossLog, place: str) -> str:
 
 
 def _check_results(sample: Sample, losses: LossLog) -> None:
-    """Adds a loss for each result that is not at the place at which a reader expects it, because it has no id."""
+    """Adds a loss for each result that a reader would assign to another call. The format has no call ids."""
     opened: list[str] = []
     for index, msg in enumerate(sample.msgs):
         if not msg.features & Feature.TOOL:

@@ -1,4 +1,4 @@
-"""`as_encoder`: makes a function that returns token ids and offsets from a tokenizer."""
+"""`as_encoder`: converts a tokenizer to a function that returns token ids and offsets."""
 
 from __future__ import annotations
 
@@ -51,18 +51,19 @@ def _as_function(tokenizer: Any) -> Encode:
 
 
 def _trims_offsets(tokenizer: Any) -> bool:
-    """Returns True if offsets omit a white space that is part of the token."""
+    """Returns True if the offsets of a token do not include its white space."""
     encoding = tokenizer.encode("a b", add_special_tokens=False)
     lengths = [end - start for start, end in encoding.offsets]
     return sum(lengths) == 2 and sum(map(len, encoding.tokens)) == 3
 
 
 class _Offsets(Sequence[tuple[int, int]]):
-    """Offsets of the tokens of an encoding. Few of them are read, so no list of all offsets is created.
+    """Offsets of the tokens of an encoding. `tokenize` reads few offsets, so no list of all offsets is created.
 
     Args:
         encoding: Encoding of `tokenizers`.
-        is_trimmed: True if each token starts where the previous token ends.
+        is_trimmed: True if the offsets do not include white space. Each token then starts at the end of the
+            previous token.
     """
 
     def __init__(self, encoding: Any, is_trimmed: bool) -> None:

@@ -1,4 +1,4 @@
-"""`tokenize`: token ids of a sample, and which of them a model learns."""
+"""`tokenize`: returns the token ids of a sample, and the loss mask with the tokens that a model learns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Sample
 from agentkit.training.text_encoder import Encode, Encoder, as_encoder
 from agentkit.training.text_spans import Span, merge_spans
-from agentkit.training.trained_spans import TrainOn, find_trained
+from agentkit.training.trained_spans import TrainOn, find_trained_spans
 
 __all__ = ["Side", "TokenizedSample", "tokenize"]
 
@@ -30,7 +30,7 @@ IGNORED_LABEL: Final = -100
 
 @dataclass(frozen=True, slots=True)
 class TokenizedSample:
-    """Token ids of a sample, and which of them are trained.
+    """Token ids of a sample, and the tokens that are trained.
 
     Attributes:
         ids: Token ids.
@@ -71,13 +71,13 @@ def tokenize(
 ) -> TokenizedSample:
     """Renders a sample with a chat template, and returns its tokens and the loss mask.
 
-    A token is trained if all its characters are trained. The stop token after a reply is trained, if the template
-    writes it, and unless the reply was cut off (`Msg.finish_reason`). A weight of the sample has precedence over
+    A token is trained if all its characters are trained. The stop token after a reply is trained if the template
+    writes it and the reply was not cut off (`Msg.finish_reason`). A weight of the sample has precedence over
     `train_on`.
 
-    A template can mark replies with `{% generation %}` blocks. For any other template, the replies are found by
-    rendering the messages before them. This fails if the template writes earlier messages differently when others
-    follow, for example without thinking. Pass the results of `split_rewritten` then.
+    A template can mark replies with `{% generation %}` blocks. With any other template, agentkit renders the
+    messages before each reply to find the reply. This fails if later messages change the text of earlier messages,
+    for example if the template omits earlier thinking. In this case, pass the results of `split_rewritten`.
 
     Args:
         sample: The sample.
@@ -119,7 +119,7 @@ def tokenize(
         check_int("max_tokens", max_tokens, 1)
     encode_text = as_encoder(encode)
     rendered = ReplySpans(sample, template, now)
-    trained = find_trained(rendered, train_on, train_thinking, train_generation_prompt)
+    trained = find_trained_spans(rendered, train_on, train_thinking, train_generation_prompt)
     if sample.tokens:
         ids, spans = _splice(rendered, trained, sample.tokens, encode_text, train_thinking)
     else:
@@ -162,7 +162,7 @@ def _find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> Sp
     """Returns the tokens whose characters are all between two positions."""
     first = bisect_left(offsets, (start,))
     last = bisect_right(offsets, end, key=_get_end)
-    while first < last and offsets[first][1] <= start:  # a token without characters before the text
+    while first < last and offsets[first][1] <= start:  # a token without characters, before the text
         first += 1
     return first, last
 
@@ -201,7 +201,7 @@ def _list_recorded(
         if isinstance(rendered.sample.get_weight(index), tuple) or not (
             train_thinking or all(block.type != "thinking" for block in rendered.sample.msgs[index].blocks)
         ):
-            reason = "parts of a reply with recorded token ids cannot be left out of training"
+            reason = "parts of a reply with recorded token ids cannot be excluded from training"
             raise MessageError(place, reason, "Use one weight for the message, or remove its token ids.")
         if not rendered.is_unchanged(index):
             reason = "the chat template writes the reply or its prompt differently when other messages follow"

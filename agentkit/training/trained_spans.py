@@ -1,4 +1,4 @@
-"""`find_trained`: the texts of a rendered sample that a model learns."""
+"""`find_trained_spans`: finds the parts of a rendered sample that a model learns."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Weight
 from agentkit.training.text_spans import Span, merge_spans, subtract_spans
 
-__all__ = ["TrainOn", "find_trained"]
+__all__ = ["TrainOn", "find_trained_spans"]
 
 TrainOn: TypeAlias = Literal["assistant", "all", "last"]
 """Messages that are trained: all replies, all messages except system messages, or the last reply."""
 
 
-def find_trained(
+def find_trained_spans(
     rendered: ReplySpans, train_on: TrainOn, train_thinking: bool, train_generation_prompt: bool
 ) -> list[Span]:
-    """Returns the trained texts, as indexes of the rendered text."""
+    """Returns the trained parts of the rendered text. See `tokenize` for the arguments.
+
+    Raises:
+        MessageError: The text of a message cannot be found.
+    """
     sample = rendered.sample
     if train_on == "all":
         included = [(rendered.find_start(), len(rendered.text)), *rendered.find_all_replies()]
@@ -36,19 +40,19 @@ def find_trained(
             included += added
             excluded += removed() if train_on == "all" or added else ()
     if train_generation_prompt:
-        included = [rendered.add_header(span) for span in included]
+        included = [rendered.add_generation_prompt(span) for span in included]
     elif train_on == "all":
-        excluded += _find_headers(rendered)
+        excluded += _find_generation_prompts(rendered)
     if not train_thinking:
         excluded += rendered.find_thinking()
     excluded += rendered.find_unwritten_stops()
     return subtract_spans(included, excluded) if excluded else merge_spans(included)
 
 
-def _find_headers(rendered: ReplySpans) -> list[Span]:
-    """Returns the generation prompts before replies, of which the model writes none."""
+def _find_generation_prompts(rendered: ReplySpans) -> list[Span]:
+    """Returns the generation prompts before replies. A model does not write them."""
     spans = rendered.find_all_replies()
-    return [(rendered.add_header(span)[0], span[0]) for span in spans]
+    return [(rendered.add_generation_prompt(span)[0], span[0]) for span in spans]
 
 
 def _find_excluded(rendered: ReplySpans) -> list[Span]:
@@ -63,13 +67,13 @@ def _find_excluded(rendered: ReplySpans) -> list[Span]:
 def _apply_weight(
     rendered: ReplySpans, index: int, is_trained: bool
 ) -> tuple[list[Span], Callable[[], list[Span]]]:
-    """Returns the texts of a message that are trained, and a function that returns its other texts."""
+    """Returns the trained texts of a message, and a function that returns its texts with the weight 0."""
     weight = rendered.sample.get_weight(index)
 
-    def find_blocks(wanted: int) -> list[Span]:
-        numbers = [number for number, item in enumerate(weights) if item == wanted]
+    def find_blocks(value: int) -> list[Span]:
+        numbers = [number for number, item in enumerate(weights) if item == value]
         spans = [span for number in numbers if (span := rendered.find_block(index, number))]
-        if spans and is_reply and weights[-1] == wanted:  # the stop token belongs to the last block
+        if spans and is_reply and weights[-1] == value:  # the stop token belongs to the last block
             spans[-1] = spans[-1][0], rendered.find_reply(index)[-1][1]
         return spans
 

@@ -524,7 +524,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "a part": (
         "openai",
         {"messages": [{"role": "user", "content": [{"type": "x"}]}]},
-        r"messages\[0\].content\[0\]: the content has an unknown type 'x'",
+        r"messages\[0\].content\[0\]: the content part has the unknown type 'x'",
     ),
     "a weight": (
         "openai",
