@@ -16,6 +16,7 @@ REQUIRED_PACKAGES = {
     "test_llama_cpp_prompts.py": "xllamacpp",
     "test_gemini_protobuf.py": "google.ai.generativelanguage",
     "test_mcp_types.py": "mcp_types",
+    "test_response_templates.py": "transformers",
     "test_training.py": "datasets",
     "test_transformers.py": "transformers",
     "test_typed_prompts.py": "xllamacpp",

@@ -1,0 +1,179 @@
+"""Response templates: the thinking, texts and calls equal those of transformers, except for the differences below.
+
+The response templates are the built-in ones, and those of trl. The environment variable AGENTKIT_TRAINING names
+the interpreter of an environment in which trl is installed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import Msg
+from agentkit.chat_templates import ChatTemplate, ResponseTemplate
+from agentkit.chat_templates.response_template import RESPONSE_NAMES
+from tests.chat_templates.reply_texts import CITY, REPLIES, Content, reply_texts, summarize
+from tests.conformance.training_packages import find_package
+from tests.conformance.trl_response_templates import read_trl_specs
+from tests.profiles import examples
+
+parse_response: Any = pytest.importorskip("transformers.utils.chat_parsing").parse_response
+TOOL: Final = {"function": {"name": CITY.name, "parameters": CITY.parameters}}
+
+TRL: Final = {
+    "qwen3": "qwen3",
+    "qwen3_5": "qwen3_coder",
+    "glm4moe": "glm",
+    "llama3": "llama_3",
+    "gptoss": "gpt_oss",
+    "lfm2_2_5": "lfm",
+    "nemotron_3": "nemotron",
+    "gemma4": "gemma",
+    "deepseek_r1_distill": "deepseek_r1",
+}
+"""Format of the replies of each response template of trl."""
+
+OTHER_REPLIES: Final[dict[str, list[str]]] = {
+    "lfm": ["<think>hm</think>ok<|tool_call_start|>[f(city='Rome', n=3), g()]<|tool_call_end|><|im_end|>", "Hi"],
+    "nemotron": [
+        "hm</think>ok<tool_call>\n<function=f>\n<parameter=n>\n3\n</parameter>\n</function>\n</tool_call>\n"
+    ],
+    "gemma": [
+        '<|channel>thought\nhm<channel|>ok<|tool_call>call:f{city:<|"|>Rome<|"|>,n:3}<tool_call|>',
+        "Hi<turn|>",
+    ],
+    "deepseek_r1": ["hm</think>Hi<｜end▁of▁sentence｜>", "Hi"],
+}
+DIFFERENCES: Final = {
+    "damaged": "transformers refuses the whole reply; agentkit keeps arguments raw, and other text as text",
+    "after the end": "transformers keeps only text after the end of the turn; agentkit puts it into the metadata",
+    "no field": "transformers drops text that belongs to no field; agentkit keeps it if there is no other content",
+    "several": "transformers keeps the last text (or thinking) of several; agentkit keeps each as a block",
+    "no name": "transformers returns calls without a name; agentkit keeps their text",
+    "arguments": "transformers returns arguments that are no object; agentkit keeps them raw",
+}
+"""Differences from transformers, with the reason. Everything else is equal."""
+
+
+@cache
+def load_specs() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Returns the format of the replies and the declaration of each response template."""
+    builtins = {name: (name, dict(ResponseTemplate.builtin(name).spec)) for name in RESPONSE_NAMES}
+    return builtins | {f"trl {name}": (TRL[name], spec) for name, spec in read_trl_specs().items()}
+
+
+def read_message(message: dict[str, Any]) -> Content:
+    """Returns the thinking, the text and the calls of a message of transformers."""
+    thinking = [message[key] for key in ("thinking", "reasoning_content") if message.get(key)]
+    functions = [call.get("function", call) for call in message.get("tool_calls", [])]
+    calls = [(item.get("name"), item.get("arguments", {})) for item in functions]
+    return thinking, [message["content"]] if message.get("content") else [], calls
+
+
+def find_difference(msg: Msg, expected: Content | None) -> str:
+    """Returns the name of the difference from transformers. Returns an empty text if there is none."""
+    thinking, texts, calls = found = summarize(msg)
+    if expected is None:
+        return "damaged"
+    if found == expected:
+        return ""
+    if "behind_end" in (msg.metadata or {})["reply"]:
+        return "after the end"
+    if expected == ([], [], []) and len(texts) == 1 and not thinking and not calls:
+        return "no field"
+    if not all(isinstance(name, str) and name for name, _ in expected[2]):
+        return "no name"
+    if not all(isinstance(arguments, dict) for _, arguments in expected[2]):
+        return "arguments"
+    is_last = all(not last or last == all_[-1:] for all_, last in zip(found[:2], expected[:2], strict=True))
+    has_several = len(thinking) > len(expected[0]) or len(texts) > len(expected[1])
+    return "several" if is_last and has_several and calls == expected[2] else "unknown"
+
+
+def compare(spec: dict[str, Any], text: str, prompt: str = "") -> str:
+    template = ResponseTemplate(spec)
+    msg = template.parse(text, prompt, tools=[CITY])
+    for length in (1, 3, 10):
+        parser = template.stream_parser(prompt=prompt, tools=[CITY])
+        for start in range(0, len(text), length):
+            parser.feed(text[start : start + length])
+        assert parser.finish() == msg
+    try:
+        expected = read_message(parse_response(text, spec, prefix=prompt, tools=[TOOL]))
+    except (ValueError, KeyError, AttributeError, TypeError):
+        expected = None
+    return find_difference(msg, expected)
+
+
+def test_replies_of_each_format_equal_those_of_transformers() -> None:
+    compared: Counter[str] = Counter()
+    for name, (kind, spec) in load_specs().items():
+        for text in (*REPLIES.get(kind, ()), *OTHER_REPLIES.get(kind, ())):
+            difference = compare(spec, text)
+            is_other_dialect = name.startswith("trl") and difference in ("damaged", "no field", "several")
+            assert not difference or is_other_dialect, (name, text, difference)
+            compared[difference] += 1
+    assert compared[""] >= 35
+
+
+@pytest.mark.parametrize("name", [*RESPONSE_NAMES, *(f"trl {name}" for name in TRL)])
+@given(data=st.data())
+@examples(400)
+def test_damaged_replies_differ_only_for_the_known_reasons(name: str, data: st.DataObject) -> None:
+    kind, spec = load_specs()[name]
+    markers = kind if kind in REPLIES else "qwen3"
+    text = data.draw(reply_texts(markers)).encode("utf-8", "replace").decode()
+    others = st.sampled_from(OTHER_REPLIES.get(kind, [""]))
+    whole = data.draw(others) + text if kind in OTHER_REPLIES else text
+    assert compare(spec, whole) in {"", *DIFFERENCES}, whole
+
+
+def test_each_difference_exists() -> None:
+    qwen = dict(ResponseTemplate.builtin("qwen3").spec)
+    call = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    texts = {
+        "damaged": "<tool_call>{</tool_call>",
+        "after the end": "a<|im_end|>b",
+        "several": f"a{call}b",
+        "no name": "<tool_call>{}</tool_call>",
+        "arguments": '<tool_call>{"name": "f", "arguments": [1]}</tool_call>',
+    }
+    assert {name: compare(qwen, text) for name, text in texts.items()} == {name: name for name in texts}
+    assert compare(dict(ResponseTemplate.builtin("gpt_oss").spec), "a") == "no field"
+
+
+def test_the_prompt_counts_as_in_transformers() -> None:
+    qwen = dict(ResponseTemplate.builtin("qwen3").spec)
+    start = "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n"
+    for prefill in ("", "<think>\n", "<think>\n\n</think>\n\n", "Good", "<think>hm</think>Good"):
+        for text in ("hm</think>Hi", " day", "Hi<|im_end|>", ""):
+            assert compare(qwen, text, start + prefill) == ""
+
+
+LOSSES: Final[dict[tuple[str, str], set[str]]] = {
+    ("qwen3", "qwen3"): set(),
+    ("qwen3_training", "qwen3"): set(),
+    ("qwen2_5", "qwen3"): {"thinking"},
+    ("qwen3_5_think", "qwen3_coder"): set(),
+    ("glm4moe", "glm"): set(),
+    ("llama3_1", "llama_3"): {"text and call", "several calls"},
+    ("gptoss", "gpt_oss"): {"several calls"},
+    ("deepseekv3", "deepseek"): {"text", "thinking", "call", "text and call", "several calls"},
+}
+"""Replies that a chat template of trl does not write as the model wrote them.
+
+Qwen2.5 has no thinking. Llama 3.1 refuses several calls, and drops the text beside a call. gpt-oss writes the
+first call only. The prompt of DeepSeek opens the thinking, and earlier turns do not have it.
+"""
+
+
+@pytest.mark.parametrize(("file", "name"), LOSSES)
+def test_replies_are_rendered_as_the_model_wrote_them(file: str, name: str) -> None:
+    source = (find_package("trl") / "chat_templates" / f"{file}.jinja").read_text("utf-8")
+    template = ChatTemplate(source, response_template=ResponseTemplate.builtin(name).spec)
+    assert set(template.check().round_trip_losses) == LOSSES[file, name]
