@@ -77,7 +77,9 @@ class ReplySpans:
 
     def _include_stop(self, end: int) -> int:
         stop, text = self.template.check().stop_token, self.text
-        position = end + len(text[end:]) - len(text[end:].lstrip())
+        position = end
+        while text[position : position + 1].isspace():
+            position += 1
         return position + len(stop) if stop and text.startswith(stop, position) else end
 
     # -- replies -----------------------------------------------------------------------------------------------
@@ -126,7 +128,7 @@ class ReplySpans:
             if prompt is None:
                 self._refuse(index, "the conversation starts with a reply, and the template does not mark replies")
             start = self.text.index(prompt) + len(prompt)
-        return start, self._cut_after_stop(start, self._find_end(index))
+        return self._cut_generation_prompt((start, self._cut_after_stop(start, self._find_end(index))))
 
     def _find_prompt_end(self, index: int) -> int:
         opened = self.render(self.sample.msgs[:index], is_open=True).text
@@ -229,13 +231,18 @@ class ReplySpans:
 
     def find_unwritten_stops(self) -> list[Span]:
         """Returns the stop tokens after replies that were cut off, which the model did not write."""
-        stop = self.template.check().stop_token if any(map(_is_cut_off, self.sample.msgs)) else ""
+        indexes = [index for index in self._all_replies if _is_cut_off(self.sample.msgs[index])]
+        stop = self.template.check().stop_token if indexes else ""
         spans: list[Span] = []
-        for index in self._all_replies if stop else ():
-            start, end = self.find_reply(index)[-1]
-            text = self.text[start:end].rstrip()
-            if _is_cut_off(self.sample.msgs[index]) and text.endswith(stop):
-                spans.append((start + len(text) - len(stop), end))
+        for index in indexes if stop else ():
+            try:
+                found = self.find_reply(index)[-1:]
+            except MessageError:  # an earlier reply that the template rewrites, which is not trained
+                continue
+            for start, end in found:
+                text = self.text[start:end].rstrip()
+                if text.endswith(stop):
+                    spans.append((start + len(text) - len(stop), end))
         return spans
 
     def find_start(self) -> int:
@@ -250,7 +257,7 @@ class ReplySpans:
         if count < len(msgs) and (count or self.sample.tools):
             other = self._try_render(msgs[count:], tools=False)
             if other is not None:
-                return len(self.text) - count_common_end(self.text, other)
+                return max(start, len(self.text) - count_common_end(self.text, other))
         return start
 
     def _try_render(self, msgs: Sequence[Msg], *, tools: bool = True) -> str | None:

@@ -32,14 +32,21 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span]:
     """Returns the parts of spans that are in none of the excluded spans."""
-    remaining = merge_spans(spans)
-    for first, last in merge_spans(excluded):
-        remaining = [
-            part
-            for start, end in remaining
-            for part in ((start, min(end, first)), (max(start, last), end))
-            if part[0] < part[1]
-        ]
+    remaining: list[Span] = []
+    removed = merge_spans(excluded)
+    index = 0
+    for start, end in merge_spans(spans):
+        while index < len(removed) and removed[index][1] <= start:
+            index += 1
+        following = index
+        while following < len(removed) and removed[following][0] < end:
+            first, last = removed[following]
+            if start < first:
+                remaining.append((start, first))
+            start = last
+            following += 1
+        if start < end:
+            remaining.append((start, end))
     return remaining
 
 

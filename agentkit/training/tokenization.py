@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_choice, check_int, check_option
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.errors import MessageError, OptionError
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten_repr
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Sample
 from agentkit.training.text_encoder import Encode, Encoder, as_encoder
@@ -115,6 +115,7 @@ def tokenize(
     check_option("template", template, ChatTemplate)
     check_choice("train_on", train_on, ("assistant", "all", "last"))
     check_choice("side", side, ("right", "left"))
+    check_option("now", now, datetime | None)
     if max_tokens is not None:
         check_int("max_tokens", max_tokens, 1)
     encode_text = as_encoder(encode)
@@ -147,12 +148,22 @@ def _encode_piece(
     encode: Encode, text: str, start: int, end: int, trained: Iterable[Span]
 ) -> tuple[list[int], list[Span]]:
     """Encodes a part of a text. Returns the token ids, and the trained tokens as spans of indexes."""
-    ids, offsets = encode(text if end - start == len(text) else text[start:end])
+    encoded = encode(text if end - start == len(text) else text[start:end])
+    _check_pair(encoded)
+    ids, offsets = encoded
     if len(ids) != len(offsets):
         reason = f"expected one offset for each token, got {len(ids)} tokens and {len(offsets)} offsets"
         raise OptionError("encode", reason, "Return the token ids, and the start and end of each token.")
     spans = [_find_tokens(offsets, first - start, last - start) for first, last in trained]
     return ids if isinstance(ids, list) else list(ids), [span for span in spans if span[0] < span[1]]
+
+
+def _check_pair(encoded: object) -> None:
+    """Checks that a function for encoding returned two lists."""
+    pair = cast("Sequence[object]", encoded)
+    if not isinstance(encoded, tuple | list) or len(pair) != 2:
+        reason = f"expected token ids and offsets, got {shorten_repr(pair, 60)}"
+        raise OptionError("encode", reason, "Return the token ids, and the start and end of each token.")
 
 
 _get_end: Final = itemgetter(1)

@@ -22,7 +22,8 @@ from agentkit import (
     URLSource,
 )
 from agentkit.chat_templates import ChatTemplate
-from agentkit.training import Sample, TokenizedSample, tokenize
+from agentkit.training import Sample, TokenizedSample, split_rewritten, tokenize
+from agentkit.training.text_spans import Span, subtract_spans
 from tests.cases import each_case
 from tests.profiles import examples
 from tests.training.templates import (
@@ -142,6 +143,26 @@ def test_the_stop_token_after_a_reply_that_was_cut_off_is_not_trained(template: 
     assert train([*MSGS[:4], reply], template) == [CALL_TEXT, "There."]
     tokenized = tokenize(Sample([*MSGS[:4], reply], tokens={4: [5000]}), template, encode)
     assert list_trained(tokenized) == [CALL_TEXT, "\u1388"]
+
+
+def test_a_rewritten_reply_that_was_cut_off_does_not_matter_if_it_is_not_trained() -> None:
+    reply = ThinkingBlock("Hm."), TextBlock("There")
+    cut_off = Msg("Friday", [*reply], "assistant", metadata={"reply": {"finish_reason": "length"}})
+    msgs = [MSGS[1], cut_off, MSGS[1], Msg("Friday", [*reply], "assistant")]
+    texts = [list_trained(tokenize(part, THINKING, encode)) for part in split_rewritten(Sample(msgs), THINKING)]
+    text = "<think>\nHm.\n</think>\n\nThere"
+    assert texts == [[text], [text + "<|im_end|>"]]
+
+
+def test_the_bos_token_is_never_trained() -> None:
+    text = "<s>{% for message in messages %}{{ message.role }}: {{ message.content }}</s>{% endfor %}"
+    template = ChatTemplate(text, special_tokens={"bos_token": "<s>", "eos_token": "</s>"})
+    assert train(MSGS[1:2], template, train_on="all") == ["user: Where?</s>"]
+
+
+def test_a_reply_that_the_template_leaves_open_trains_no_generation_prompt() -> None:
+    call = Msg("Friday", [ToolUseBlock("c1", "look", {"q": 1})], "assistant")
+    assert train([MSGS[1], call], ChatTemplate.builtin("torchtune_chatml")) == []
 
 
 def test_variables_of_the_template_are_passed() -> None:
@@ -333,6 +354,8 @@ def test_an_invalid_option_is_an_error(options: dict[str, Any], error: type[Exce
 def test_an_invalid_encoder_is_an_error() -> None:
     with pytest.raises(OptionError, match="encode: expected a tokenizer or a function, got 'gpt'"):
         tokenize(Sample(MSGS), MARKED, "gpt")
+    with pytest.raises(OptionError, match=r"encode: expected token ids and offsets, got \[1, 2, 3\]"):
+        tokenize(Sample(MSGS), MARKED, lambda _: [1, 2, 3])  # type: ignore[return-value]
     with pytest.raises(
         OptionError, match="encode: expected one offset for each token, got 1 tokens and 0 offsets"
     ):
@@ -348,3 +371,19 @@ def test_a_tool_result_with_other_content_is_an_error() -> None:
 def test_a_sample_without_replies_trains_nothing() -> None:
     assert tokenize(Sample(MSGS[:2]), MARKED, encode).trained == 0
     assert isinstance(tokenize(Sample(MSGS[:2]), UNMARKED, encode), TokenizedSample)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20))),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20))),
+)
+@examples(100)
+def test_spans_are_subtracted_as_sets_of_places(spans: list[Span], excluded: list[Span]) -> None:
+    remaining = subtract_spans(spans, excluded)
+    places = _list_places(spans) - _list_places(excluded)
+    assert _list_places(remaining) == places
+    assert remaining == sorted(remaining)
+
+
+def _list_places(spans: list[Span]) -> set[int]:
+    return {place for start, end in spans for place in range(start, end)}
