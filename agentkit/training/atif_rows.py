@@ -166,6 +166,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     for index, msg in enumerate(sample.msgs):
         place = f"msgs[{index}]"
         if msg.tool_results:
+            losses.add_beside_results(msg, sample.get_weight(index), place)
             _write_results(msg, steps, losses, place)
         elif msg.name == "environment" and steps:
             content = _write_content(msg.blocks, losses, place)
@@ -250,5 +251,5 @@ def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str 
     return parts
 
 
-ATIF: Final = RowFormat(("schema_version", "agent", "steps"), _read, _write)
+ATIF: Final = RowFormat(("schema_version", "agent", "steps"), _read, _write, ("agent",))
 """Trajectories of ATIF."""

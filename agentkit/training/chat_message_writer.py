@@ -42,13 +42,20 @@ class ChatMessageWriter:
     has_weights: bool = True
 
     def write_all(
-        self, msgs: Iterable[Msg], weights: Sequence[MessageWeight] | None = None, place: str = "msgs"
+        self,
+        msgs: Iterable[Msg],
+        weights: Sequence[MessageWeight] | None = None,
+        place: str = "msgs",
+        offset: int = 0,
     ) -> list[dict[str, Any]]:
-        """Returns the messages. Each tool result becomes a message of its own."""
+        """Returns the messages. Each tool result becomes a message of its own.
+
+        `offset` is the index of the first message in the sample, for the places of losses.
+        """
         written: list[dict[str, Any]] = []
         for index, msg in enumerate(msgs):
             weight = None if weights is None else weights[index]
-            written += self.write(msg, weight, f"{place}[{index}]")
+            written += self.write(msg, weight, f"{place}[{index + offset}]")
         return written
 
     def write(self, msg: Msg, weight: MessageWeight, place: str) -> list[dict[str, Any]]:
@@ -65,7 +72,8 @@ class ChatMessageWriter:
             if weight:
                 self.losses.add(place, "the format trains no tool results")
             return results
-        return [self._add_weight(self._write_blocks(msg, place), weight, place), *results]
+        others = self._add_weight(self._write_blocks(msg, place), weight, place)
+        return [*results, others] if msg.blocks[0].type == "tool_result" else [others, *results]
 
     def _write_blocks(self, msg: Msg, place: str) -> dict[str, Any]:
         content: list[Block] = []

@@ -92,19 +92,26 @@ def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]
             losses.add("weights", "a row with a completion trains only the last replies")
             start = len(sample.msgs) - 1
         prompt, completion = sample.msgs[:start], sample.msgs[start:]
-        row = {"prompt": writer.write_all(prompt), "completion": writer.write_all(completion)}
+        weights: Sequence[MessageWeight] = sample.all_weights or [None] * len(sample.msgs)
+        row = {
+            "prompt": writer.write_all(prompt, weights[:start]),
+            "completion": writer.write_all(completion, weights[start:], offset=start),
+        }
     tools = {"tools": json.dumps(dump_tools(sample), ensure_ascii=False)} if sample.tools else {}
     return {**row, **tools, **sample.extra}
 
 
 def _find_completion(sample: Sample) -> int | None:
-    """Returns the index of the first trained reply, if the weights train exactly the replies from there on."""
+    """Returns the index of the first trained reply, if the weights train exactly the replies from there on.
+
+    Returns None if there is no message before this reply, because a prompt is not empty.
+    """
     replies = [index for index, msg in enumerate(sample.msgs) if msg.role == "assistant" or msg.tool_uses]
     weights = [sample.get_weight(index) for index in replies]
     if sample.weights is None or 1 not in weights:
         return None
     count = weights.index(1)
-    return replies[count] if weights == [0] * count + [1] * (len(weights) - count) else None
+    return (replies[count] or None) if weights == [0] * count + [1] * (len(weights) - count) else None
 
 
 OPENAI: Final = RowFormat(_COLUMNS, read_chat, _write_chat)

@@ -55,7 +55,10 @@ def _read_conversation(row: Mapping[str, Any], key: str, system: str | None) -> 
     elif not value:
         refuse(key, "the row has no such conversation")
     else:
-        msgs += reader.read_all(get_list(row, key, ""), key)
+        side = reader.read_all(get_list(row, key, ""), key)
+        # In some data sets, such as UltraFeedback, both conversations repeat the text of the prompt.
+        is_repeated = isinstance(prompt, str) and any(msg.role == "user" and msg.text == prompt for msg in side)
+        msgs = side if is_repeated else [*msgs, *side]
     return replace_system(msgs, system)
 
 

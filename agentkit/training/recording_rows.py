@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from agentkit.errors import ProviderError
 from agentkit.json_values import as_object
 from agentkit.logs.native import load_native, load_request_options
 from agentkit.messages.serialization import dump_message, dump_messages, load_message
@@ -39,7 +40,11 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     if not request:
         refuse("request", "the row has no request", "Pass the messages that were sent as `prompt`.")
     provider = _OWN if _OWN in request else get_text(row, "provider", "")
-    prompt = load_native(provider, request)
+    try:
+        prompt = load_native(provider, request)
+    except ProviderError as error:
+        advice = f"Use one of {', '.join(error.available)}."
+        refuse("provider", f"there is no provider {error.name!r}", advice)
     if provider == _OWN:
         tools: Any = request.get("tools") or ()
     else:
@@ -58,7 +63,8 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
         raise refuse_format(losses.format, "msgs", "the last message is not a reply to other messages")
     losses.add_fields(sample, "tools", "weights", "extra")
     expected = [0 if msg.role == "assistant" else None for msg in prompt]
-    if sample.weights is not None and list(sample.weights) != [*expected, 1]:
+    weights = [None] * len(expected) if sample.weights is None else list(sample.weights[:-1])
+    if weights != expected or sample.get_weight(-1) not in (None, 1):
         losses.add("weights", "a row of `compare` trains only its reply")
     request = {**dump_messages(prompt), **({"tools": dump_tools(sample)} if sample.tools else {})}
     row = {"label": sample.source or "", "provider": _OWN, "model": "", "request": _dump(request)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -79,6 +79,14 @@ class LossLog:
             if msg.name not in ("", viewer, *_NAMES_OF_ROLES):
                 self.add(f"{place}[{index}].name", f"the format has no field for the name {msg.name!r}")
 
+    def add_beside_results(self, msg: Msg, weight: MessageWeight, place: str) -> None:
+        """Adds a loss for each block beside tool results, and for a weight that trains the results."""
+        for index, block in enumerate(msg.blocks):
+            if block.type != "tool_result":
+                self.add(f"{place}.content[{index}]", "the format has no content beside tool results")
+        if weight:
+            self.add(place, "the format trains no tool results")
+
     def add_fields(self, sample: Sample, *fields: str) -> None:
         """Adds a loss for each field of the sample that is not in `fields` and that has a value."""
         for name in ("tools", "weights", "tokens", "rejected", "extra"):
@@ -94,16 +102,25 @@ class RowFormat:
     """Format of the rows of training data.
 
     Attributes:
-        columns: Names of the columns that the format defines.
+        columns: Names of the columns that the format defines. Other columns are those of `Sample.extra`.
         read: Function that converts a row to a sample. The arguments are the row and a system prompt, which
             replaces the system messages of the row. It raises `MessageError` for an invalid row.
         write: Function that converts a sample to a row. The arguments are the sample, the log of losses, and the
             first sample of all.
+        kept: Names of the columns of which `Sample.extra` has a part.
     """
 
     columns: tuple[str, ...]
     read: Callable[[dict[str, Any], str | None], Sample]
     write: Callable[[Sample, LossLog, Sample], dict[str, Any]]
+    kept: tuple[str, ...] = ()
+
+    def write_row(self, sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+        """Returns the row of a sample. Columns in `Sample.extra` do not replace the columns of the format."""
+        for name in sample.extra.keys() & {*self.columns} - {*self.kept}:
+            losses.add(f"extra.{name}", f"the format uses the column {name!r} for the conversation")
+            sample = replace(sample, extra={key: sample.extra[key] for key in sample.extra if key != name})
+        return self.write(sample, losses, first)
 
 
 def find_format(name: str) -> RowFormat:

@@ -55,7 +55,7 @@ class RowWriter(Iterator[dict[str, Any]]):
             self._first = sample
         losses = LossLog(self._name)
         try:
-            row = self._format.write(sample, losses, self._first)
+            row = self._format.write_row(sample, losses, self._first)
             if sample.extra:  # the row must share nothing with the sample
                 row = copy_json(row)
         except InputError as error:

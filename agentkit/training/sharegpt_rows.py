@@ -81,7 +81,10 @@ class _TurnReader:
         value: object = parse_if_text(text, f"{place}.value")
         for item in cast("list[object]", value) if isinstance(value, list) else [value]:
             call = get_object(item, f"{place}.value")
-            yield self.messages.add_call("", get_text(call, "name", place), call.get("arguments"), place)
+            arguments = call.get("arguments")
+            if isinstance(arguments, dict):  # as text, so that arguments None are kept
+                arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+            yield self.messages.add_call("", get_text(call, "name", place), arguments, place)
 
     def _split_at_images(self, text: str, place: str) -> list[Block]:
         blocks: list[Block] = []
@@ -131,10 +134,11 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 
 def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str]) -> list[dict[str, Any]]:
     msg, weight = sample.msgs[index], sample.get_weight(index)
-    if isinstance(msg.content, str) and weight is None:
+    if isinstance(msg.content, str) and weight is None and _IMAGE not in msg.content:
         return [{"from": _SPEAKERS[msg.role], "value": msg.content}]
     place = f"msgs[{index}]"
     if msg.tool_results:
+        losses.add_beside_results(msg, weight, place)
         return [
             {"from": "observation", "value": _write_result(block, losses, place)} for block in msg.tool_results
         ]
@@ -158,6 +162,8 @@ def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> s
     for index, block in enumerate(msg.blocks):
         if isinstance(block, TextBlock):
             pieces.append(block.text)
+            if _IMAGE in block.text and msg.role == "user":
+                losses.add(f"{place}.content[{index}]", f"a reader replaces the text {_IMAGE!r} by an image")
         elif isinstance(block, ImageBlock) and msg.role == "user":
             images.append(write_url(block.source))
             pieces.append(_IMAGE)

@@ -620,3 +620,90 @@ def test_rows_and_samples_share_nothing() -> None:
     assert sample.msgs[1].tool_uses[0].input == {"q": {"a": [1]}}
     sample.variables["b"] = 1
     assert sample.variables == {"a": [1]}
+
+
+# -- losses that are easy to miss --------------------------------------------------------------------------------
+
+
+def _dump_with_losses(format: Any, sample: Sample) -> tuple[dict[str, Any], list[str]]:
+    places: list[str] = []
+    row = next(dump_rows(format, [sample], on_loss=lambda place, reason: places.append(place)))
+    return row, places
+
+
+@each_case("format", ["openai", "trl", "dspy", "sharegpt", "alpaca", "input_output", "prompt_completion"])
+def test_other_columns_do_not_replace_the_conversation(format: Any) -> None:
+    names = ("messages", "conversations", "prompt", "completion", "instruction", "input", "output", "system")
+    extra: dict[str, Any] = dict.fromkeys(names, "other")
+    row, places = _dump_with_losses(format, Sample([USER, REPLY], extra=extra))
+    (sample,) = load(format, json.dumps(row))
+    assert [msg.text for msg in sample.msgs] == ["Where?", "There."]
+    assert {f"samples[0].extra.{name}" for name in extra.keys() - sample.extra.keys()} == {*places}
+    assert places
+
+
+def test_a_prompt_column_does_not_replace_the_prompt_of_trl() -> None:
+    row, places = _dump_with_losses("trl", Sample([USER, REPLY], weights=[None, 1], extra={"prompt": "other"}))
+    assert row["prompt"] == [{"role": "user", "content": "Where?"}]
+    assert places == ["samples[0].extra.prompt"]
+
+
+def test_content_beside_tool_results_is_not_lost() -> None:
+    mixed = Msg("user", [*RESULT.blocks, TextBlock("And now?")], "user")
+    sample = Sample([USER, CALL, mixed, REPLY])
+    for format in ("sharegpt", "atif"):
+        assert _dump_with_losses(format, sample)[1] == ["samples[0].msgs[2].content[1]"]
+    (row,) = dump("openai", sample)
+    assert [message["role"] for message in row["messages"]] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+def test_weights_that_train_tool_results_or_users_are_losses() -> None:
+    results = Sample([USER, CALL, RESULT, REPLY], weights=[None, 0, 1, 1])
+    for format in ("openai", "trl", "sharegpt", "atif"):
+        assert _dump_with_losses(format, results)[1] == ["samples[0].msgs[2]"]
+    assert _dump_with_losses("trl", Sample([USER, REPLY], weights=[1, 1]))[1] == ["samples[0].msgs[0]"]
+
+
+def test_a_reply_without_a_prompt_is_no_completion() -> None:
+    (row,) = dump("trl", Sample([REPLY, USER, REPLY], weights=[1, None, 1]))
+    assert [len(sample.msgs) for sample in load("trl", row)] == [3]
+
+
+def test_a_text_that_sharegpt_reads_as_an_image_is_a_loss() -> None:
+    sample = Sample([Msg("user", "What does <image> mean?", "user"), REPLY])
+    assert _dump_with_losses("sharegpt", sample)[1] == ["samples[0].msgs[0].content[0]"]
+
+
+def test_sharegpt_rows_keep_arguments_that_are_none() -> None:
+    call = Msg("assistant", [ToolUseBlock("call_1", "look", {"q": None, "é": [None, {"a": None}]})], "assistant")
+    sample = Sample([USER, call, RESULT, REPLY])
+    assert load("sharegpt", *dump("sharegpt", sample)) == [sample]
+
+
+def test_recordings_do_not_train_earlier_replies() -> None:
+    assert _dump_with_losses("recording", Sample([USER, REPLY, USER, REPLY]))[1] == ["samples[0].weights"]
+    assert not _dump_with_losses("recording", Sample([USER, REPLY]))[1]
+
+
+def test_a_recording_of_an_unknown_provider_does_not_end_the_reading() -> None:
+    row: dict[str, Any] = {
+        "provider": "nowhere",
+        "request": {"messages": []},
+        "reply": {"role": "assistant", "content": "Hi."},
+    }
+    places: list[str] = []
+    (row_of_agentkit,) = dump("recording", Sample([USER, REPLY]))
+    reader = load_rows("recording", [row, row_of_agentkit], on_error=lambda error: places.append(error.place))
+    assert [sample.msgs[-1].text for sample in reader] == ["There."]
+    assert places == ["line 1, provider"]
+
+
+def test_a_prompt_that_both_conversations_repeat_is_read_once() -> None:
+    user = {"role": "user", "content": "Where?"}
+    sides = {
+        key: [user, {"role": "assistant", "content": text}]
+        for key, text in (("chosen", "There."), ("rejected", "No."))
+    }
+    (sample,) = load("preference", {"prompt": "Where?", **sides})
+    assert list(sample.msgs) == [USER, REPLY]
+    assert [msg.text for msg in sample.rejected] == ["Where?", "No."]
