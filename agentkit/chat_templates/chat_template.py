@@ -98,6 +98,14 @@ class ChatTemplate:
 
     def __post_init__(self) -> None:
         check_option("jinja", self.jinja, str | None, "Pass the text of a template.")
+        check_option(
+            "additional_templates", self.additional_templates, Mapping, "Pass a dict of templates by name."
+        )
+        check_option("text_separator", self.text_separator, str)
+        check_option("special_tokens", self.special_tokens, Mapping, "Pass a dict of tokens by name.")
+        for name, token in self.special_tokens.items():
+            check_option(f"special_tokens[{name!r}]", token, str, "Pass the text of the token.")
+        object.__setattr__(self, "control_tokens", frozenset(self.control_tokens))
         for text in filter(None, (self.jinja, *self.additional_templates.values())):
             compile_chat(text, self.name)
 
@@ -201,10 +209,10 @@ class ChatTemplate:
             continue_final_message: True to end the text after the text of the last message, which the model then
                 continues. The name of a key, such as `reasoning_content`, continues the value of this key.
             now: Time that the template reads. None means the current local time.
-            on_special_tokens: Treatment of control tokens in texts of users, in tool results, and in names and
-                declarations of tools. `keep` keeps them, as in transformers. `raise` raises an error with
-                the place of the text. `space` adds a space after their first character, so that no tokenizer reads
-                them.
+            on_special_tokens: Treatment of control tokens in texts of users, in tool results, in documents, and in
+                names and declarations of tools. `keep` keeps them, as in transformers. `raise` raises an error
+                with the place of the text. `space` adds a space after their first character, so that no tokenizer
+                reads them.
             validate: True to check the order of roles. None means True for the built-in templates that check it.
             chat_template: Name of the template, if there are several. None means `tool_use` if there are tools and
                 such a template, and `default` otherwise.
@@ -219,10 +227,13 @@ class ChatTemplate:
         """
         checked = check_messages(msgs)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
+        check_option("now", now, datetime | None)
+        check_option("documents", documents, Sequence, "Pass a list of dicts.")
         check_names("render()", variables.keys() & _RESERVED, ())
         if self.validates if validate is None else validate:
             check_roles(checked)
         source, declared = self.choose_source(chat_template, bool(tools)), write_tools(as_tools(tools))
+        cited = cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None
         guard = self._guard(source, on_special_tokens)
         written = write_messages(
             checked, self.text_separator, guard.protect if guard else keep_text, self._media_kinds(checked)
@@ -235,7 +246,7 @@ class ChatTemplate:
         chat = ChatVariables(
             self._adapt(written.messages),
             guard.protect_json(declared, "tools") if guard and declared else declared,
-            cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None,
+            guard.protect_json(cited, "documents") if guard and cited else cited,
             add_generation_prompt,
             {
                 **self.special_tokens,
@@ -402,15 +413,32 @@ class _Rendering:
     def _find_omitted(self, text: str) -> list[OmittedBlock]:
         """Returns the texts that the template did not write. Templates may remove outer white space."""
         omitted: list[OmittedBlock] = []
+        unwritten = self._list_unwritten()
         position = 0
         for item in self.written.texts:
             content = item.text.strip()
             start = text.find(content, position)
-            if start < 0 and text.find(content) < 0:
+            if (start < 0 and text.find(content) < 0) or item.type in unwritten:
                 omitted.append(OmittedBlock(item.place, "the template does not write the text"))
             elif start >= 0:
                 position = start + len(content)
         return omitted
+
+    def _list_unwritten(self) -> list[str]:
+        """Returns the types of blocks that the template never writes, because their text may stand elsewhere.
+
+        With variables of the caller, which can change this, the list is empty.
+        """
+        probe = self.template.probe
+        types = {item.type for item in self.written.texts} - {"text"}
+        if not types or self.chat.others.keys() - {*self.template.special_tokens, "strftime_now"}:
+            return []
+        unwritten: list[str] = []
+        if "tool_use" in types and not probe.writes_calls:
+            unwritten.append("tool_use")
+        if "thinking" in types and not (probe.writes_thinking or probe.writes_call_thinking):
+            unwritten.append("thinking")
+        return unwritten
 
     def _find_prompt_end(self, rendering: Rendering) -> int | None:
         messages = self.chat.messages

@@ -33,7 +33,8 @@ def find_control_tokens(source: str, tokens: frozenset[str], others: frozenset[s
     words = {*tokens, *others}
     if not tokens:
         words.update(word for literal in list_literals(source) for word in _CONTROL.findall(literal))
-    words = {word for word in words if len(word) > 1}  # a space cannot split a single character
+    # A space cannot split a single character. White space around a token would match again after each space.
+    words = {word for word in map(str.strip, words) if len(word) > 1}
     if not words:
         return None
     return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))

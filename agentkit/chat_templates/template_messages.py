@@ -42,10 +42,11 @@ class OmittedBlock:
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """Text of a block, and the place of the block."""
+    """Text of a block, and the place and the type of the block."""
 
     place: str
     text: str
+    type: str = "text"
 
 
 @dataclass(slots=True)
@@ -138,11 +139,11 @@ class _MessageWriter:
                     self._add_text(self.protect(block.text, place) if is_user else block.text, place)
                 case "thinking":
                     self.thinking.append(block.thinking)
-                    self.written.texts.append(WrittenText(place, block.thinking))
+                    self.written.texts.append(WrittenText(place, block.thinking, block.type))
                 case "tool_use":
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
-                    self.written.texts.append(WrittenText(place, block.name))
+                    self.written.texts.append(WrittenText(place, block.name, block.type))
                 case "tool_result":
                     self._write_result(block, place)
                     return

@@ -130,15 +130,13 @@ def inspect_template(template: ChatTemplate) -> TemplateReport:
         generation_prompt=probe.text([_USER]) != probe.text([_USER], add_generation_prompt=True),
         tools=probe.writes([_USER], "probe_tool", tools=[_TOOL])
         and probe.writes([_USER], "Toolword", tools=[_TOOL]),
-        calls=probe.writes([_USER, _CALL, _RESULT], "probe_tool", "Firstword", tools=[_TOOL]),
+        calls=probe.writes_calls,
         parallel_calls=probe.writes([_USER, _TWO_CALLS, _RESULT, _second_result()], "Firstword", "Secondword"),
         any_call_id=probe.writes([_USER, _LONG_CALL, _LONG_RESULT], "Firstword")
         or not probe.writes([_USER, _CALL, _RESULT], "Firstword"),
         results=probe.writes([_USER, _CALL, _RESULT], "Resultword", tools=[_TOOL]),
-        thinking=probe.writes([_USER, _THINKING], "Thinkingword"),
-        call_thinking=probe.writes(
-            [_USER, {**_CALL, "reasoning_content": "Thinkingword"}, _RESULT], "Thinkingword"
-        ),
+        thinking=probe.writes_thinking,
+        call_thinking=probe.writes_call_thinking,
         earlier_thinking=probe.writes([_USER, _THINKING, _USER, _REPLY], "Thinkingword"),
         parts=probe.text([_message("user", [_text_part("Userword")])]) == probe.text([_USER]),
         needs_parts=probe.needs_parts,
@@ -186,6 +184,21 @@ class TemplateProbe:
             return False
         word = '{"word": "Firstword"}'
         return self._writes_plain(messages, word, needs_parts=self.needs_parts, text_arguments=True)
+
+    @cached_property
+    def writes_calls(self) -> bool:
+        """True if the template writes tool calls."""
+        return self.writes([_USER, _CALL, _RESULT], "probe_tool", "Firstword", tools=[_TOOL])
+
+    @cached_property
+    def writes_thinking(self) -> bool:
+        """True if the template writes the thinking of the last message."""
+        return self.writes([_USER, _THINKING], "Thinkingword")
+
+    @cached_property
+    def writes_call_thinking(self) -> bool:
+        """True if the template writes the thinking of a message with tool calls."""
+        return self.writes([_USER, {**_CALL, "reasoning_content": "Thinkingword"}, _RESULT], "Thinkingword")
 
     def _writes_plain(
         self,

@@ -177,6 +177,13 @@ def test_texts_that_the_template_does_not_write_are_omitted() -> None:
     ]
 
 
+def test_thinking_and_calls_are_omitted_even_if_their_texts_stand_elsewhere() -> None:
+    reply = ThinkingBlock("look"), TextBlock("I look."), ToolUseBlock("call_1", "look", {"q": "x"})
+    msgs = [Msg("Bob", "Please look.", "user"), Msg("Friday", [*reply], "assistant")]
+    rendered = ChatTemplate.builtin("chatml").render(msgs)
+    assert [item.place for item in rendered.omitted] == ["msgs[1].content[0]", "msgs[1].content[2]"]
+
+
 def test_a_template_that_changes_text_beside_media_leaves_their_place_unknown() -> None:
     template = ChatTemplate(
         "{% for part in messages[0].content %}{{ part.text | length if part.text else '<image>' }}|{% endfor %}"
@@ -265,6 +272,21 @@ def test_no_token_is_left_after_spacing(pieces: list[str]) -> None:
 # -- choice of a template ---------------------------------------------------------------------------------------
 
 
+@each_case("token", ["  ", " </s>", "</s> ", "\n\n"])
+def test_white_space_around_a_control_token_is_no_token(token: str) -> None:
+    template = ChatTemplate("{{ messages[0].content }}", control_tokens=frozenset({token}))
+    text = template.render([Msg("Bob", "a  b\n\n </s> c", "user")], on_special_tokens="space").text
+    assert text == ("a  b\n\n < /s> c" if "s" in token else "a  b\n\n </s> c")
+
+
+def test_documents_have_no_control_tokens() -> None:
+    template = ChatTemplate("{{ documents[0].text }}", control_tokens=frozenset({"</s>"}))
+    documents = [{"title": "A", "text": "Hi.</s>"}]
+    assert template.render([USER], documents=documents, on_special_tokens="space").text == "Hi.< /s>"
+    with pytest.raises(MessageError, match=r"documents\[0\]\.text: the text contains the control token '</s>'"):
+        template.render([USER], documents=documents, on_special_tokens="raise")
+
+
 def test_a_template_is_chosen_by_name_or_for_tools() -> None:
     template = ChatTemplate("default", additional_templates={"tool_use": "tools", "rag": "rag"})
     assert template.render([USER]).text == "default"
@@ -344,6 +366,12 @@ def test_invalid_messages_and_options_are_refused() -> None:
         SHOW.render([USER], on_special_tokens="drop")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="jinja"):
         ChatTemplate(3)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="now: expected datetime, got str"):
+        SHOW.render([USER], now="today")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="documents: expected Sequence, got int"):
+        SHOW.render([USER], documents=3)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"special_tokens\['bos_token'\]: expected str, got dict"):
+        ChatTemplate("", special_tokens={"bos_token": {"content": "<s>"}})  # type: ignore[dict-item]
 
 
 def test_templates_are_equal_after_pickling_and_inputs_do_not_change() -> None:
