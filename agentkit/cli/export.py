@@ -30,7 +30,7 @@ __all__ = ["export_command"]
 
 _ExportFormat: TypeAlias = Literal["openai", "sharegpt", "trl", "alpaca"]
 _ALL: Final = "all"
-_PROGRESS: Final = 1_000  # number of samples between two lines about the progress
+_PROGRESS: Final = 1_000  # samples between two progress lines
 
 
 def export_command(
@@ -53,8 +53,8 @@ def export_command(
     template: Annotated[
         str | None,
         typer.Option(
-            help="Chat template of the model. With --viewer, the messages are those of its formatter. With a "
-            "folder of a tokenizer, the trained tokens are counted.",
+            help="Chat template of the model. With --viewer, its formatter writes the messages of the samples. "
+            "With a folder of a tokenizer, the summary counts the trained tokens.",
             show_default=False,
         ),
     ] = None,
@@ -62,14 +62,17 @@ def export_command(
         Literal["assistant", "all", "last"], typer.Option(help="Messages that are trained.")
     ] = "assistant",
     max_tokens: Annotated[
-        int | None, typer.Option(help="Count the samples with more tokens than this as cut.", show_default=False)
+        int | None,
+        typer.Option(
+            help="Maximum tokens of a sample. The summary counts longer samples as cut.", show_default=False
+        ),
     ] = None,
     keep_invalid: KeepInvalidOption = False,
 ) -> None:
     """Write the conversations of logs as rows of training data, one JSON object per line.
 
-    A summary goes to standard error: the samples, the trained tokens, the samples that training would cut, the
-    conversations that were refused, and the content that the format cannot represent.
+    The command prints a summary to standard error: the numbers of samples, trained tokens, samples that are too
+    long, refused conversations, and losses. A loss is content that the format cannot represent.
     """
     chosen = None if template is None else load_template(template)
     tokenizer = None if template is None else find_tokenizer(Path(template))
@@ -93,7 +96,15 @@ def _read_conversations(log: Path) -> Iterator[tuple[str, bytes]]:
 
 @dataclass
 class _Export:
-    """Export of many conversations, one by one. Counts what the summary says."""
+    """Export of conversations, one by one.
+
+    Attributes:
+        samples: Number of written rows.
+        trained: Number of trained tokens.
+        cut: Number of samples with more than `max_tokens` tokens.
+        refused: Number of conversations with an error.
+        losses: Number of parts that the format cannot represent.
+    """
 
     format: FormatName
     viewer: str | None
@@ -145,7 +156,7 @@ class _Export:
         yield from samples_from_log(msgs, viewers=viewers, formatter=formatter, tools=tools)
 
     def _apply_weights(self, sample: Sample) -> Sample:
-        """Returns a sample whose weights say that only the last reply is trained, if this was asked for."""
+        """Returns a sample in which only the last reply is trained, if `train_on` is `last`."""
         if self.train_on != "last" or sample.weights is not None or not sample.replies:
             return sample
         weights: list[Any] = [0 if index in sample.replies else None for index in range(len(sample.msgs))]

@@ -1,4 +1,4 @@
-"""`agentkit render`: writes a conversation as the text that a local model reads."""
+"""`agentkit render`: writes a conversation with the chat template of a model."""
 
 from __future__ import annotations
 
@@ -35,17 +35,19 @@ def render_command(
     file: FileArgument = None,
     tokens: Annotated[
         Path | None,
-        typer.Option(help="Folder with a tokenizer.json. The output then has the token ids.", show_default=False),
+        typer.Option(
+            help="Folder with a tokenizer.json. The output is then JSON with the token ids.", show_default=False
+        ),
     ] = None,
     spans: Annotated[
-        bool, typer.Option("--spans", help="Write JSON with the text and the places of the replies in it.")
+        bool, typer.Option("--spans", help="Write JSON with the text and the positions of the replies.")
     ] = False,
     lines: Annotated[
         bool, typer.Option("--lines", help="Read one conversation per line, and write JSON.")
     ] = False,
     keep_invalid: KeepInvalidOption = False,
 ) -> None:
-    """Write a conversation as the text that a local model reads.
+    """Write a conversation with the chat template of a model.
 
     The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`.
     """
@@ -70,16 +72,17 @@ def render_command(
 
 
 def load_template(name: str) -> ChatTemplate:
-    """Returns the chat template that a command-line option names.
+    """Returns the chat template with the name or path in the option `--template`.
 
     Raises:
-        OptionError: There is no template with this name, or the file has none.
+        OptionError: There is no template with this name or path.
+        MissingExtraError: The package gguf is not installed, but the template is in a GGUF file.
     """
     return find_template(name, "--template")
 
 
 def find_tokenizer(folder: Path) -> Encode | None:
-    """Returns a function that encodes a text with the tokenizer in a folder. None if there is no tokenizer.
+    """Returns a function that encodes texts with the tokenizer in a folder. Returns None if there is no tokenizer.
 
     Raises:
         MissingExtraError: The package tokenizers is not installed.

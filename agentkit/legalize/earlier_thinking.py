@@ -1,4 +1,4 @@
-"""Removal of thinking of earlier messages, for targets that would leave it out without saying so.
+"""Omits thinking of earlier messages, for targets that would omit this thinking silently.
 
 Chat templates of reasoning models, such as Qwen3's, write only the thinking of the current turn.
 """

@@ -28,8 +28,8 @@ class OllamaRawFormatter(ChatTemplateFormatter):
     template ends turns with a text that is no control token.
 
     The server adds the bos token to the prompt for most models. The prompt therefore omits the bos token that the
-    template writes at its start, unless the metadata of the GGUF file of the template say that the server does not
-    add it. `server_adds_bos` overrides this.
+    template writes at its start. If the template comes from a GGUF file whose tokenizer adds no bos token, the
+    prompt has the token. The option `server_adds_bos` has precedence over both rules.
     """
 
     base = ChatTemplateFormatter.base.override({"name": "/api/generate of Ollama", "issuer": "ollama"})

@@ -33,8 +33,8 @@ class OpenAICompletionsFormatter(ChatTemplateFormatter):
     and `stop` if the template ends turns with a text that is no control token.
 
     If the template comes from a GGUF file, the prompt follows the rules of llama.cpp for the bos token. Otherwise,
-    the server must not add the bos token, which vLLM allows. For llama.cpp or text-generation-inference with a
-    template from another source, pass `server_adds_bos=True` if the tokenizer adds the bos token.
+    the request asks the server not to add the bos token, which only vLLM supports. For llama.cpp and
+    text-generation-inference, pass `server_adds_bos=True` in this case if the tokenizer adds the bos token.
     """
 
     base = ChatTemplateFormatter.base.override({"name": "/v1/completions", "issuer": "openai-completions"})
