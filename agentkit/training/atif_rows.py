@@ -16,9 +16,10 @@ from agentkit.messages.sources import URLSource
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import as_tools
 from agentkit.training.chat_message_reader import ChatMessageReader
-from agentkit.training.row_formats import LossLog, RowFormat, replace_weighted_system, split_columns
+from agentkit.training.loss_log import LossLog
+from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools
-from agentkit.training.row_values import get_list, get_object, get_text, has_none, refuse
+from agentkit.training.row_values import get_list, get_object, get_text, refuse
 from agentkit.training.sample import Sample, Weight
 
 __all__ = ["ATIF"]
@@ -161,12 +162,12 @@ def _join(blocks: Sequence[Block]) -> Any:
 
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.add_fields(sample, "tools", "weights", "tokens", "extra")
+    losses.check_fields(sample, "tools", "weights", "tokens", "extra")
     steps: list[dict[str, Any]] = []
     for index, msg in enumerate(sample.msgs):
         place = f"msgs[{index}]"
         if msg.tool_results:
-            losses.add_beside_results(msg, sample.get_weight(index), place)
+            losses.check_results(msg, sample.get_weight(index), place)
             _write_results(msg, steps, losses, place)
         elif msg.name == "environment" and steps:
             content = _write_content(msg.blocks, losses, place)
@@ -192,8 +193,8 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
     step["message"] = _write_content(content, losses, place)
     if msg.thinking:
         step["reasoning_content"] = msg.thinking
-    if any(has_none(call.input) for call in msg.tool_uses):
-        losses.add(place, "a reader cannot distinguish an argument None from one that is missing")
+    for call in msg.tool_uses:
+        losses.check_arguments(call, place)
     if msg.tool_uses:
         step["tool_calls"] = [
             {"tool_call_id": call.id, "function_name": call.name, "arguments": call.copy_input()}
@@ -247,7 +248,7 @@ def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str 
             source = {"media_type": block.source.media_type or "image/png", "path": block.source.url}
             parts.append({"type": "image", "source": source})
         else:
-            losses.add(place, f"the format has no block of type {block.type}")
+            losses.add_block(block, place)
     return parts
 
 

@@ -64,6 +64,17 @@ class ChatMessageReader:
     open_calls: dict[str, str] = field(default_factory=dict[str, str])
     weights: list[MessageWeight] = field(default_factory=list[MessageWeight])
 
+    def read_column(self, row: Mapping[str, Any], column: str, role: Literal["user", "assistant"]) -> list[Msg]:
+        """Returns the messages of a column: a list of messages, or the text of one message with the role.
+
+        Raises:
+            MessageError: The column has another type, or a message is invalid.
+        """
+        value = row.get(column)
+        if isinstance(value, str):
+            return [Msg(role, value, role)]
+        return self.read_all(get_list(row, column, ""), column)
+
     def read_all(self, messages: Sequence[Any], place: str) -> list[Msg]:
         """Returns the messages, and adds their weights to `weights`.
 

@@ -1,10 +1,10 @@
-"""`ChatMessageWriter`: writes messages in the form of OpenAI Chat Completions, as many libraries read them."""
+"""`ChatMessageWriter`: writes messages in the format of OpenAI Chat Completions, which many libraries read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from agentkit.messages.blocks import (
     AudioBlock,
@@ -18,13 +18,10 @@ from agentkit.messages.blocks import (
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, Source
 from agentkit.tools.error_marks import write_output
-from agentkit.training.row_formats import LossLog
-from agentkit.training.row_values import has_none
+from agentkit.training.loss_log import LossLog
 from agentkit.training.sample import MessageWeight
 
 __all__ = ["ChatMessageWriter", "write_url"]
-
-_NONE: Final = "a reader cannot distinguish an argument None from one that is missing"
 
 
 @dataclass
@@ -90,7 +87,7 @@ class ChatMessageWriter:
                 case "tool_result":
                     pass
                 case "opaque" | "invalid":
-                    self.losses.add(f"{place}.content[{index}]", f"the format has no block of type {block.type}")
+                    self.losses.add_block(block, f"{place}.content[{index}]")
         message: dict[str, Any] = {
             "role": "assistant" if calls else msg.role,
             "content": self._write_content(content, place, is_call=bool(calls)),
@@ -117,12 +114,12 @@ class ChatMessageWriter:
         if isinstance(block, AudioBlock) and isinstance(source, Base64Source):
             audio = {"data": source.data, "format": source.media_type.rpartition("/")[2]}
             return {"type": "input_audio", "input_audio": audio}
-        self.losses.add(place, f"the format has no block of type {block.type}")
+        self.losses.add_block(block, place)
         return None
 
     def _write_call(self, block: ToolUseBlock, place: str) -> dict[str, Any]:
-        if not self.text_arguments and has_none(block.input):
-            self.losses.add(place, _NONE)
+        if not self.text_arguments:
+            self.losses.check_arguments(block, place)
         arguments: Any = block.arguments if self.text_arguments else block.copy_input()
         return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
 
@@ -134,7 +131,7 @@ class ChatMessageWriter:
 
     def _add_weight(self, message: dict[str, Any], weight: MessageWeight, place: str) -> dict[str, Any]:
         if isinstance(weight, tuple):
-            self.losses.add(place, "the format has no weights of blocks")
+            self.losses.add_block_weights(place)
         elif weight is not None and self.has_weights and message["role"] == "assistant":
             return {**message, "weight": weight}
         elif weight and message["role"] != "assistant":

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 from agentkit.messages.message import Msg
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
+from agentkit.training.loss_log import LossLog
 from agentkit.training.preference_rows import read_preference, write_preference
-from agentkit.training.row_formats import LossLog, RowFormat, replace_weighted_system, split_columns
-from agentkit.training.row_tools import dump_tools, read_tools
+from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
+from agentkit.training.row_tools import dump_tools_column, read_tools
 from agentkit.training.row_values import get_list, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 from agentkit.training.sharegpt_rows import read_sharegpt
@@ -44,9 +44,9 @@ def _create(
 
 
 def _write_chat(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.add_fields(sample, "tools", "weights", "extra")
+    losses.check_fields(sample, "tools", "weights", "extra")
     row: dict[str, Any] = {"messages": ChatMessageWriter(losses).write_all(sample.msgs, sample.all_weights)}
-    return {**row, **({"tools": dump_tools(sample)} if sample.tools else {}), **sample.extra}
+    return {**row, **dump_tools_column(sample), **sample.extra}
 
 
 # -- trl ---------------------------------------------------------------------------------------------------------
@@ -60,7 +60,8 @@ def _read_trl(row: dict[str, Any], system: str | None) -> Sample:
     if row.get("messages"):
         return read_chat(row, system)
     reader = ChatMessageReader(iter(get_list(row, "images", "")))
-    prompt, completion = (_read_column(row, key, reader) for key in ("prompt", "completion"))
+    prompt = reader.read_column(row, "prompt", "user")
+    completion = reader.read_column(row, "completion", "assistant")
     if not prompt:
         refuse("prompt", "the row has no messages and no prompt")
     weights: list[MessageWeight] = [0 if msg.role == "assistant" else None for msg in prompt]
@@ -68,17 +69,10 @@ def _read_trl(row: dict[str, Any], system: str | None) -> Sample:
     return _create(row, [*prompt, *completion], weights, system, _TRL_COLUMNS)
 
 
-def _read_column(row: dict[str, Any], key: str, reader: ChatMessageReader) -> list[Msg]:
-    value = row.get(key)
-    if isinstance(value, str):
-        return [Msg("user", value, "user") if key == "prompt" else Msg("assistant", value, "assistant")]
-    return reader.read_all(get_list(row, key, ""), key)
-
-
 def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     if sample.rejected:
         return write_preference(sample, losses, first)
-    losses.add_fields(sample, "tools", "weights", "extra")
+    losses.check_fields(sample, "tools", "weights", "extra")
     writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
     row: dict[str, Any]
     if _find_completion(first) is None:
@@ -97,8 +91,7 @@ def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]
             "prompt": writer.write_all(prompt, weights[:start]),
             "completion": writer.write_all(completion, weights[start:], offset=start),
         }
-    tools = {"tools": json.dumps(dump_tools(sample), ensure_ascii=False)} if sample.tools else {}
-    return {**row, **tools, **sample.extra}
+    return {**row, **dump_tools_column(sample, as_text=True), **sample.extra}
 
 
 def _find_completion(sample: Sample) -> int | None:

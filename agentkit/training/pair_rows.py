@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple, cast
 from agentkit.messages.blocks import ImageBlock
 from agentkit.messages.message import Msg
 from agentkit.training.chat_message_reader import ChatMessageReader
-from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, split_columns
+from agentkit.training.loss_log import LossLog
+from agentkit.training.row_formats import RowFormat, refuse_format, split_columns
 from agentkit.training.row_values import get_list, get_text, refuse
 from agentkit.training.sample import Sample
 
@@ -70,8 +71,8 @@ def _read_pair(pair: Any, place: str) -> list[Msg]:
 
 
 def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.add_fields(sample, "weights", "extra")
-    losses.add_names(sample.msgs, sample.viewer)
+    losses.check_fields(sample, "weights", "extra")
+    losses.check_names(sample.msgs, sample.viewer)
     msgs = list(sample.msgs)
     row: dict[str, Any] = {}
     if columns.system and msgs[0].role == "system" and not msgs[0].tool_results:
@@ -97,7 +98,7 @@ def _list_texts(msgs: Sequence[Msg], losses: LossLog, offset: int) -> list[str]:
 def _write_text(msg: Msg, place: str, losses: LossLog) -> str:
     for index, block in enumerate(msg.blocks):
         if block.type != "text":
-            losses.add(f"{place}.content[{index}]", f"the format has no block of type {block.type}")
+            losses.add_block(block, f"{place}.content[{index}]")
     return msg.text
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.messages.message import Msg
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
-from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, replace_system, split_columns
-from agentkit.training.row_tools import dump_tools, read_tools
+from agentkit.training.loss_log import LossLog
+from agentkit.training.row_formats import RowFormat, refuse_format, replace_system, split_columns
+from agentkit.training.row_tools import dump_tools_column, read_tools
 from agentkit.training.row_values import get_list, get_object, refuse
 from agentkit.training.sample import Sample
 
@@ -46,20 +46,14 @@ def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
 
 def _read_conversation(row: Mapping[str, Any], key: str, system: str | None) -> list[Msg]:
     reader = ChatMessageReader(iter(get_list(row, "images", "")))
-    prompt, value = row.get("prompt"), row.get(key)
-    msgs = [Msg("user", prompt, "user")] if isinstance(prompt, str) else []
-    if isinstance(prompt, list):
-        msgs = reader.read_all(get_list(row, "prompt", ""), "prompt")
-    if isinstance(value, str):
-        msgs.append(Msg("assistant", value, "assistant"))
-    elif not value:
+    if row.get(key) is None or row[key] == []:
         refuse(key, "the row has no such conversation")
-    else:
-        side = reader.read_all(get_list(row, key, ""), key)
-        # In some data sets, such as UltraFeedback, both conversations repeat the text of the prompt.
-        is_repeated = isinstance(prompt, str) and any(msg.role == "user" and msg.text == prompt for msg in side)
-        msgs = side if is_repeated else [*msgs, *side]
-    return replace_system(msgs, system)
+    prompt = reader.read_column(row, "prompt", "user")
+    msgs = reader.read_column(row, key, "assistant")
+    # In some data sets, such as UltraFeedback, both conversations repeat the text of the prompt.
+    text = row.get("prompt")
+    is_repeated = isinstance(text, str) and any(msg.role == "user" and msg.text == text for msg in msgs)
+    return replace_system(msgs if is_repeated else [*prompt, *msgs], system)
 
 
 def write_preference(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
@@ -70,15 +64,13 @@ def write_preference(sample: Sample, losses: LossLog, first: Sample) -> dict[str
     """
     if not sample.rejected:
         raise refuse_format(losses.format, "rejected", "there is no rejected conversation")
-    losses.add_fields(sample, "tools", "rejected", "extra")
+    losses.check_fields(sample, "tools", "rejected", "extra")
     writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
     row: dict[str, Any] = {
         "chosen": writer.write_all(sample.msgs),
         "rejected": writer.write_all(sample.rejected, place="rejected"),
     }
-    if sample.tools:
-        row["tools"] = json.dumps(dump_tools(sample), ensure_ascii=False)
-    return {**row, **sample.extra}
+    return {**row, **dump_tools_column(sample, as_text=True), **sample.extra}
 
 
 PREFERENCE: Final = RowFormat(_COLUMNS, read_preference, write_preference)

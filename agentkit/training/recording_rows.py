@@ -10,8 +10,9 @@ from agentkit.json_values import as_object
 from agentkit.logs.native import load_native, load_request_options
 from agentkit.messages.serialization import dump_message, dump_messages, load_message
 from agentkit.tools.tool import as_tools
-from agentkit.training.row_formats import LossLog, RowFormat, refuse_format, replace_system, split_columns
-from agentkit.training.row_tools import dump_tools
+from agentkit.training.loss_log import LossLog
+from agentkit.training.row_formats import RowFormat, refuse_format, replace_system, split_columns
+from agentkit.training.row_tools import dump_tools_column
 from agentkit.training.row_values import get_text, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
@@ -61,12 +62,12 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     *prompt, reply = sample.msgs
     if reply.role != "assistant" or not prompt:
         raise refuse_format(losses.format, "msgs", "the last message is not a reply to other messages")
-    losses.add_fields(sample, "tools", "weights", "extra")
+    losses.check_fields(sample, "tools", "weights", "extra")
     expected = [0 if msg.role == "assistant" else None for msg in prompt]
     weights = [None] * len(expected) if sample.weights is None else list(sample.weights[:-1])
     if weights != expected or sample.get_weight(-1) not in (None, 1):
         losses.add("weights", "a row of `compare` trains only its reply")
-    request = {**dump_messages(prompt), **({"tools": dump_tools(sample)} if sample.tools else {})}
+    request = {**dump_messages(prompt), **dump_tools_column(sample)}
     row = {"label": sample.source or "", "provider": _OWN, "model": "", "request": _dump(request)}
     return {**row, "reply": _dump(dump_message(reply)), **sample.extra}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -11,12 +11,12 @@ from agentkit.argument_checks import check_choice
 from agentkit.errors import MessageError
 from agentkit.json_values import copy_json, ensure_json_safe
 from agentkit.messages.message import Msg
+from agentkit.training.loss_log import LossLog
 from agentkit.training.sample import MessageWeight, Sample
 
 __all__ = [
     "FORMAT_NAMES",
     "FormatName",
-    "LossLog",
     "RowFormat",
     "find_format",
     "refuse_format",
@@ -57,46 +57,6 @@ FORMAT_NAMES: Final = tuple(_MODULES)
 """Names of the formats."""
 
 
-@dataclass
-class LossLog:
-    """Log of the content of one sample that a row cannot contain.
-
-    Attributes:
-        format: Name of the format.
-        losses: Place and reason of each loss.
-    """
-
-    format: str
-    losses: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-
-    def add(self, place: str, reason: str) -> None:
-        """Adds a loss."""
-        self.losses.append((place, reason))
-
-    def add_names(self, msgs: Iterable[Msg], viewer: str | None, place: str = "msgs") -> None:
-        """Adds a loss for each name of a speaker other than the viewer."""
-        for index, msg in enumerate(msgs):
-            if msg.name not in ("", viewer, *_NAMES_OF_ROLES):
-                self.add(f"{place}[{index}].name", f"the format has no field for the name {msg.name!r}")
-
-    def add_beside_results(self, msg: Msg, weight: MessageWeight, place: str) -> None:
-        """Adds a loss for each block beside tool results, and for a weight that trains the results."""
-        for index, block in enumerate(msg.blocks):
-            if block.type != "tool_result":
-                self.add(f"{place}.content[{index}]", "the format has no content beside tool results")
-        if weight:
-            self.add(place, "the format trains no tool results")
-
-    def add_fields(self, sample: Sample, *fields: str) -> None:
-        """Adds a loss for each field of the sample that is not in `fields` and that has a value."""
-        for name in ("tools", "weights", "tokens", "rejected", "extra"):
-            if name not in fields and getattr(sample, name):
-                self.add(name, f"the format has no field for {name}")
-
-
-_NAMES_OF_ROLES: Final = ("system", "user", "assistant", "tool")
-
-
 @dataclass(frozen=True)
 class RowFormat:
     """Format of the rows of training data.
@@ -107,17 +67,17 @@ class RowFormat:
             replaces the system messages of the row. It raises `MessageError` for an invalid row.
         write: Function that converts a sample to a row. The arguments are the sample, the log of losses, and the
             first sample of all.
-        kept: Names of the columns of which `Sample.extra` has a part.
+        shared_columns: Names of the columns that contain values of `Sample.extra` and other values.
     """
 
     columns: tuple[str, ...]
     read: Callable[[dict[str, Any], str | None], Sample]
     write: Callable[[Sample, LossLog, Sample], dict[str, Any]]
-    kept: tuple[str, ...] = ()
+    shared_columns: tuple[str, ...] = ()
 
     def write_row(self, sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
         """Returns the row of a sample. Columns in `Sample.extra` do not replace the columns of the format."""
-        for name in sample.extra.keys() & {*self.columns} - {*self.kept}:
+        for name in sample.extra.keys() & {*self.columns} - {*self.shared_columns}:
             losses.add(f"extra.{name}", f"the format uses the column {name!r} for the conversation")
             sample = replace(sample, extra={key: sample.extra[key] for key in sample.extra if key != name})
         return self.write(sample, losses, first)

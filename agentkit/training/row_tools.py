@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ from agentkit.tools.tool import Tool, as_tools, declare_tool
 from agentkit.training.row_values import drop_none, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
-__all__ = ["dump_tools", "read_tools"]
+__all__ = ["dump_tools", "read_tools", "dump_tools_column"]
 
 
 def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
@@ -38,8 +39,21 @@ def _has_added_none(value: object) -> bool:
     return isinstance(value, list) and any(map(_has_added_none, cast("list[object]", value)))
 
 
+def dump_tools_column(sample: Sample, *, as_text: bool = False) -> dict[str, Any]:
+    """Returns a dict with the column `tools` of a row. The dict is empty if the sample has no tools.
+
+    Args:
+        sample: The sample.
+        as_text: True to write the tools as JSON text, which gives rows with different tools a common schema.
+    """
+    if not sample.tools:
+        return {}
+    tools = dump_tools(sample)
+    return {"tools": json.dumps(tools, ensure_ascii=False) if as_text else tools}
+
+
 def dump_tools(sample: Sample) -> list[dict[str, Any]]:
-    """Returns the tools of a sample in the form of OpenAI Chat Completions."""
+    """Returns the tools of a sample in the format of OpenAI Chat Completions."""
     return [{"type": "function", "function": _dump_tool(tool)} for tool in as_tools(sample.tools)]
 
 

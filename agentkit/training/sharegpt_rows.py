@@ -13,7 +13,8 @@ from agentkit.messages.message import Msg, build_trusted
 from agentkit.tools.error_marks import write_output
 from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
 from agentkit.training.chat_message_writer import write_url
-from agentkit.training.row_formats import LossLog, RowFormat, replace_weighted_system, split_columns
+from agentkit.training.loss_log import LossLog
+from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import get_list, get_object, get_text, parse_if_text, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
@@ -118,8 +119,8 @@ def _place_images(msgs: list[Msg], images: list[Any], reader: ChatMessageReader)
 
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.add_fields(sample, "tools", "weights", "extra")
-    losses.add_names(sample.msgs, sample.viewer)
+    losses.check_fields(sample, "tools", "weights", "extra")
+    losses.check_names(sample.msgs, sample.viewer)
     _check_results(sample, losses)
     images: list[str] = []
     turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
@@ -138,7 +139,7 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
         return [{"from": _SPEAKERS[msg.role], "value": msg.content}]
     place = f"msgs[{index}]"
     if msg.tool_results:
-        losses.add_beside_results(msg, weight, place)
+        losses.check_results(msg, weight, place)
         return [
             {"from": "observation", "value": _write_result(block, losses, place)} for block in msg.tool_results
         ]
@@ -151,7 +152,7 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
         value = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
         turns.append({"from": "function_call", "value": value})
     if isinstance(weight, tuple):
-        losses.add(place, "the format has no weights of blocks")
+        losses.add_block_weights(place)
     elif weight is not None:
         turns = [{**turn, "weight": weight} for turn in turns]
     return turns
@@ -168,7 +169,7 @@ def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> s
             images.append(write_url(block.source))
             pieces.append(_IMAGE)
         elif not isinstance(block, ToolUseBlock):
-            losses.add(f"{place}.content[{index}]", f"the format has no block of type {block.type}")
+            losses.add_block(block, f"{place}.content[{index}]")
     return "".join(pieces)
 
 
@@ -176,7 +177,7 @@ def _write_result(block: Any, losses: LossLog, place: str) -> str:
     def write_item(item: Block) -> str:
         if isinstance(item, TextBlock):
             return item.text
-        losses.add(place, f"the format has no block of type {item.type}")
+        losses.add_block(item, place)
         return ""
 
     output = write_output(block, write_item)
