@@ -10,7 +10,7 @@ from agentkit.tools.tool import Tool, as_tools, declare_tool
 from agentkit.training.row_values import drop_none, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
-__all__ = ["dump_tools", "read_tools", "dump_tools_column"]
+__all__ = ["dump_tools", "dump_tools_column", "read_tools"]
 
 
 def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
