@@ -23,6 +23,7 @@ NAMES = (
     "memory",
     "imports",
     "prompts",
+    "responses",
     "training",
 )
 

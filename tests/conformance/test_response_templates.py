@@ -71,7 +71,8 @@ def read_message(message: dict[str, Any]) -> Content:
     """Returns the thinking, the text and the calls of a message of transformers."""
     thinking = [message[key] for key in ("thinking", "reasoning_content") if message.get(key)]
     functions = [call.get("function", call) for call in message.get("tool_calls", [])]
-    calls = [(item.get("name"), item.get("arguments", {})) for item in functions]
+    # In JSON of a call, agentkit also reads the key `parameters`, which models write in place of `arguments`.
+    calls = [(item.get("name"), item.get("arguments", item.get("parameters", {}))) for item in functions]
     return thinking, [message["content"]] if message.get("content") else [], calls
 
 
