@@ -128,6 +128,8 @@ class ToolCapabilities:
         call_ids: Rule for call ids. None if the API accepts any non-empty id.
         parallel_calls: True if a turn may have several calls. If False, each call gets a separate turn, followed
             by its result.
+        call_texts: True if a turn with calls may have texts. If False, the request omits these texts, which is a
+            loss.
         results: "each" if every result is a separate message without other content. "together" if all results of a
             turn are in one user message, in which texts of the user may follow the results. If an API requires one
             message that contains all results and nothing else, use "each" and join the messages in `convert`.
@@ -143,6 +145,7 @@ class ToolCapabilities:
     names: NameRule | None = None
     call_ids: NameRule | None = None
     parallel_calls: bool = True
+    call_texts: bool = True
     results: Literal["each", "together"] = "each"
     results_in_order: bool = False
 

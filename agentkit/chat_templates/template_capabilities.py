@@ -40,6 +40,7 @@ def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
             declarations=report.tools,
             choices=frozenset({"auto"}),
             parallel_calls=report.parallel_calls,
+            call_texts=report.call_texts,
             call_ids=None if report.any_call_id else MISTRAL_CALL_IDS,
         ),
         thinking=ThinkingCapabilities(

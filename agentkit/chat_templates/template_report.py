@@ -32,6 +32,7 @@ class TemplateReport:
         tools: True if the template writes the declarations of tools.
         calls: True if the template writes tool calls.
         parallel_calls: True if the template writes two tool calls of one message.
+        call_texts: False if the template writes tool calls, but not the text of the same message.
         any_call_id: False if the template refuses call ids other than nine letters or digits, as Mistral's do.
         results: True if the template writes tool results.
         thinking: True if the template writes the thinking of the last message.
@@ -63,6 +64,7 @@ class TemplateReport:
     tools: bool
     calls: bool
     parallel_calls: bool
+    call_texts: bool
     any_call_id: bool
     results: bool
     thinking: bool
@@ -132,6 +134,8 @@ def inspect_template(template: ChatTemplate) -> TemplateReport:
         and probe.writes([_USER], "Toolword", tools=[_TOOL]),
         calls=probe.writes_calls,
         parallel_calls=probe.writes([_USER, _TWO_CALLS, _RESULT, _second_result()], "Firstword", "Secondword"),
+        call_texts=not probe.writes_calls
+        or probe.writes([_USER, {**_CALL, "content": "Replyword"}, _RESULT], "Replyword", tools=[_TOOL]),
         any_call_id=probe.writes([_USER, _LONG_CALL, _LONG_RESULT], "Firstword")
         or not probe.writes([_USER, _CALL, _RESULT], "Firstword"),
         results=probe.writes([_USER, _CALL, _RESULT], "Resultword", tools=[_TOOL]),

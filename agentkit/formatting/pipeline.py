@@ -29,6 +29,7 @@ from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.alternating_turns import apply_turn_rules
 from agentkit.legalize.blocks import list_features
 from agentkit.legalize.call_ids import make_call_ids_distinct
+from agentkit.legalize.call_texts import omit_call_texts
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.earlier_thinking import omit_earlier_thinking
 from agentkit.legalize.messages import legalize_content
@@ -215,6 +216,9 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(begin_with_output_instruction, lambda target: _states_output(target, system_role=False)),
     Stage(omit_orphaned_parts, lambda target: Feature.THINKING if target.opaque.needs_thinking else 0),
     Stage(omit_earlier_thinking, lambda target: 0 if target.thinking.scope == "all" else Feature.THINKING),
+    Stage(
+        omit_call_texts, lambda target: Feature.CALL if target.tools.role and not target.tools.call_texts else 0
+    ),
     Stage(omit_half_pairs, lambda target: Feature.OPAQUE if target.opaque.pair_key else 0),
     Stage(
         rewrite_exchanges,

@@ -13,9 +13,11 @@ from tokenizers import models, pre_tokenizers
 from agentkit import (
     Budget,
     HuggingFaceTokenCounter,
+    LossError,
     Msg,
     MultiAgentHistory,
     TemplateError,
+    TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
@@ -94,6 +96,23 @@ def test_thinking_that_the_template_does_not_write_is_in_the_ledger() -> None:
     assert "1.0 dropped: the API writes only thinking of the last message" in [
         line.partition(";")[0] for line in lines
     ]
+
+
+def test_texts_beside_calls_that_the_template_does_not_write_are_losses() -> None:
+    source = "{% for m in messages %}{{ m.tool_calls | tojson if m.tool_calls else m.content }};{% endfor %}"
+    blocks = TextBlock("I look."), TextBlock(" "), ToolUseBlock("c1", "look", {"q": "x"})
+    msgs = [
+        BOB,
+        Msg("Friday", [*blocks], "assistant"),
+        Msg("system", [ToolResultBlock("c1", "look", "found")], "system"),
+    ]
+    formatter = ChatTemplate(source).formatter()
+    plan = formatter.lower(msgs)
+    assert "I look." not in plan.request["prompt"]
+    assert plan.ledger.losses == [("msgs[1].content[0]", "the API writes no text in a message with tool calls")]
+    with pytest.raises(LossError, match=r"msgs\[1\]\.content\[0\]"):
+        ChatTemplate(source).formatter(on_loss="raise").lower(msgs)
+    assert not ChatTemplate(CALLS).formatter().lower(msgs).ledger.losses
 
 
 async def test_a_budget_cuts_the_oldest_messages() -> None:

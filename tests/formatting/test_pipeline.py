@@ -84,6 +84,7 @@ SPLIT: Final = OpaqueCapabilities(pair_key=lambda _: None, needs_thinking=bool)
         ({"opaque": SPLIT}, ["omit_orphaned_parts", "omit_half_pairs"]),
         ({"tools.role": False}, ["rewrite_exchanges"]),
         ({"tools.parallel_calls": False}, ["rewrite_exchanges"]),
+        ({"tools.call_texts": False}, ["omit_call_texts"]),
         ({"tools.needs_declarations": True}, ["declare_called_tools"]),
         ({"turns.late_system": "line"}, ["write_late_system_lines"]),
         ({"turns.one_system": True}, ["join_system_prompt"]),

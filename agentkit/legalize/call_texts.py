@@ -1,0 +1,31 @@
+"""Omits texts beside tool calls, for targets that would omit these texts silently.
+
+Some chat templates, such as Llama 3.1's, write only the call of a message with a tool call.
+"""
+
+from __future__ import annotations
+
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.places import BlockPath
+from agentkit.legalize.conversation import LegalConversation, StageContext
+from agentkit.legalize.thinking_pairs import without_blocks
+from agentkit.messages.blocks import TextBlock
+from agentkit.messages.features import Feature
+
+__all__ = ["omit_call_texts"]
+
+_LOST = Note(Disposition.DROPPED, "the API writes no text in a message with tool calls", lost=True)
+_BLANK = Note(Disposition.DROPPED, "the text is empty or has only white space")
+
+
+def omit_call_texts(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Omits texts in messages with tool calls, which is a loss. This is a pipeline stage."""
+    omitted: set[BlockPath] = set()
+    for traced in conversation.turns:
+        if not traced.msg.features & Feature.CALL:
+            continue
+        for block, origin in traced.traced_blocks:
+            if isinstance(block, TextBlock) and not isinstance(origin, str):
+                context.ledger.note(origin, _LOST if block.text.strip() else _BLANK)
+                omitted.add(origin)
+    return conversation.with_turns(without_blocks(conversation.turns, omitted))
