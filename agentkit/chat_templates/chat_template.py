@@ -284,7 +284,7 @@ class ChatTemplate:
         return TemplateProbe(self)
 
     def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns messages in the form that the template reads."""
+        """Returns messages as the template reads them: with lists of parts, or with arguments as JSON text."""
         if self.function is not None:
             return messages
         has_calls = any("tool_calls" in message for message in messages)

@@ -11,6 +11,7 @@ from agentkit.argument_checks import check_option
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import TextBlock, ToolResultBlock
 from agentkit.messages.message import Msg
+from agentkit.reprs import shorten_repr
 
 __all__ = ["wrap_messages", "write_tag_template"]
 
@@ -61,7 +62,9 @@ def _check_pair(role: str, pair: tuple[str, str]) -> tuple[str, str]:
     texts = cast("Sequence[object]", pair) if isinstance(pair, list | tuple) else ()
     if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
         raise OptionError(
-            f"tags[{role!r}]", "expected two texts", "Pass the text before and the text after a message."
+            f"tags[{role!r}]",
+            f"expected two texts, got {shorten_repr(pair, 60)}",
+            "Pass the text before and the text after a message.",
         )
     return pair[0], pair[1]
 

@@ -201,7 +201,7 @@ class _MessageWriter:
 
 
 def adapt_message(message: Mapping[str, Any], needs_parts: bool, text_arguments: bool) -> dict[str, Any]:
-    """Returns a message in the form that some templates require.
+    """Returns a message with the types of values that some templates require.
 
     Args:
         message: Message for templates.

@@ -74,7 +74,7 @@ class ChatVariables(NamedTuple):
     """Variables of a chat template. All values are JSON values.
 
     Attributes:
-        messages: Messages in the form of OpenAI Chat Completions. The arguments of tool calls are objects.
+        messages: Messages in the format of OpenAI Chat Completions. The arguments of tool calls are objects.
         tools: Declarations of tools. None if there are no tools.
         documents: Documents that the model may cite. None if there are no documents.
         add_generation_prompt: True to end the text with the start of an assistant turn.

@@ -105,7 +105,7 @@ def count_items(items: Iterable[Any], cost: int = ITEM_SIZE) -> Iterator[Any]:
 def check_size(size: float) -> None:
     """Raises an error if a text with this number of characters exceeds the limit."""
     if size > _MAX_SIZE:
-        raise_error(f"a value of the template is too large ({size:,.0f}). The limit is {_MAX_SIZE:,}")
+        raise_error(f"a value of the template is too large ({size:,.0f} characters). The limit is {_MAX_SIZE:,}")
 
 
 def check_widths(values: Iterable[object]) -> None:

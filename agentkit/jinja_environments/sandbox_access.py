@@ -101,7 +101,8 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
         if isinstance(function, self.nested_types):
             return self._call_nested(context, function, args, kwargs)
         if type(function) is BuiltinMethodType and any(len(str(value)) > MAX_TIME_FORMAT for value in args):
-            raise_error("the format of a time is too large")  # `strftime` of a time that the caller passed
+            # The function is `strftime` of the time that the caller passed.
+            raise_error(f"the format of a time is too large. The limit is {MAX_TIME_FORMAT:,} characters")
         return measure(super().call(context, function, *map(count_read, args), **kwargs))
 
     def _call_nested(self, context: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from agentkit.messages.blocks import ImageBlock
 from agentkit.messages.message import Msg
+from agentkit.reprs import shorten_repr
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, refuse_format, split_columns
@@ -63,10 +64,11 @@ def _read_image(row: dict[str, Any]) -> list[ImageBlock]:
     return [ChatMessageReader().read_image(row["image"], "image")]
 
 
-def _read_pair(pair: Any, place: str) -> list[Msg]:
+def _read_pair(pair: object, place: str) -> list[Msg]:
+    value_text = shorten_repr(pair, 60)
     texts = cast("list[Any]", pair) if isinstance(pair, list) else []
     if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
-        refuse(place, "expected the text of a user and the text of a reply")
+        refuse(place, f"expected the text of a user and the text of a reply, got {value_text}")
     return [Msg("user", texts[0], "user"), Msg("assistant", texts[1], "assistant")]
 
 

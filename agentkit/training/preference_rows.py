@@ -47,7 +47,7 @@ def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
 def _read_conversation(row: Mapping[str, Any], key: str, system: str | None) -> list[Msg]:
     reader = ChatMessageReader(iter(get_list(row, "images", "")))
     if row.get(key) is None or row[key] == []:
-        refuse(key, "the row has no such conversation")
+        refuse(key, "the row has no conversation in this column")
     prompt = reader.read_column(row, "prompt", "user")
     msgs = reader.read_column(row, key, "assistant")
     # In some data sets, such as UltraFeedback, both conversations repeat the text of the prompt.

@@ -236,10 +236,10 @@ class ReplySpans:
         spans: list[Span] = []
         for index in indexes if stop else ():
             try:
-                found = self.find_reply(index)[-1:]
-            except MessageError:  # an earlier reply that the template rewrites, which is not trained
+                reply = self.find_reply(index)[-1:]
+            except MessageError:  # the template rewrites this earlier reply, so the reply is not trained
                 continue
-            for start, end in found:
+            for start, end in reply:
                 text = self.text[start:end].rstrip()
                 if text.endswith(stop):
                     spans.append((start + len(text) - len(stop), end))

@@ -196,7 +196,9 @@ def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, .
         check_option(place, ids, list | tuple, "Pass a list of token ids.")
         numbers = tuple(ids)
         if not all(isinstance(number, int) and number >= 0 for number in numbers):
-            raise OptionError(place, "expected token ids", "Pass a list of integers of at least 0.")
+            raise OptionError(
+                place, f"expected token ids, got {shorten_repr(ids, 60)}", "Pass integers of at least 0."
+            )
         checked[index] = cast("tuple[int, ...]", numbers)
     return checked
 

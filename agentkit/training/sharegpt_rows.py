@@ -109,7 +109,7 @@ def _place_images(msgs: list[Msg], images: list[Any], reader: ChatMessageReader)
         return msgs
     index = next((index for index, msg in enumerate(msgs) if msg.role == "user"), None)
     if len(remaining) < len(images) or index is None:
-        refuse("images", f"the row has {len(images)} images, but not as many texts {_IMAGE!r}")
+        refuse("images", f"the row has {len(images)} images, but another number of texts {_IMAGE!r}")
     placed = [reader.read_image(image, "images") for image in remaining]
     msgs[index] = Msg("user", [*placed, *msgs[index].blocks], "user")
     return msgs
@@ -164,7 +164,7 @@ def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> s
         if isinstance(block, TextBlock):
             pieces.append(block.text)
             if _IMAGE in block.text and msg.role == "user":
-                losses.add(f"{place}.content[{index}]", f"a reader replaces the text {_IMAGE!r} by an image")
+                losses.add(f"{place}.content[{index}]", f"a reader replaces the text {_IMAGE!r} with an image")
         elif isinstance(block, ImageBlock) and msg.role == "user":
             images.append(write_url(block.source))
             pieces.append(_IMAGE)
@@ -198,7 +198,8 @@ def _check_results(sample: Sample, losses: LossLog) -> None:
                     f"msgs[{index}]", "there is no tool call before the result", "Repair the conversation first."
                 )
             if block.id != expected:
-                losses.add(f"msgs[{index}]", "the format has no call ids, and the results have another order")
+                reason = "the format has no call ids, and the order of the results differs from that of the calls"
+                losses.add(f"msgs[{index}]", reason)
 
 
 SHAREGPT: Final = RowFormat(_COLUMNS, read_sharegpt, _write)

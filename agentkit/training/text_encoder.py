@@ -40,7 +40,7 @@ def _as_function(tokenizer: Any) -> Encode:
     for name in ("truncation", "padding"):
         if getattr(tokenizer, name, None):
             advice = f"Call no_{name}() of the tokenizer first. Use `max_tokens` to cut samples."
-            raise OptionError("encode", f"the tokenizer has {name}", advice)
+            raise OptionError("encode", f"{name} of the tokenizer is on", advice)
     is_trimmed = _trims_offsets(tokenizer)
 
     def encode_text(text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:

@@ -447,7 +447,7 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
                 Msg("tool", [ToolResultBlock("b"), ToolResultBlock("a")], "system"),
             ]
         ),
-        "the results have another order",
+        "the order of the results differs from that of the calls",
     ),
     "a tool": ("alpaca", Sample([USER, REPLY], [TOOL]), "tools: the format has no field"),
     "a weight": ("alpaca", Sample([USER, REPLY], weights=[None, 0]), r"weights\[1\]: the format has no weights"),
@@ -543,7 +543,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "no prompt": ("alpaca", {"output": "a"}, "instruction: the row has no such column"),
     "a number": ("alpaca", {"instruction": 1}, "instruction: expected a text, got 1"),
     "a history": ("alpaca", {"instruction": "a", "history": [["a"]]}, r"history\[0\]: expected the text"),
-    "one side": ("preference", {"chosen": "a"}, "rejected: the row has no such conversation"),
+    "one side": ("preference", {"chosen": "a"}, "rejected: the row has no conversation in this column"),
     "a version": ("atif", {"schema_version": "2"}, "schema_version: expected a version"),
     "a step": (
         "atif",

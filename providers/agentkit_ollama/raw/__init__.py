@@ -3,3 +3,7 @@
 agentkit writes the prompt with the chat template of the model, and reads the text of the reply with its response
 template. Read `convert` first.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -4,3 +4,7 @@ agentkit writes the prompt with the chat template of the model, and reads the te
 template. The servers are vLLM, llama.cpp, text-generation-inference and others with the same API. Read `convert`
 first.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []
