@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.chat_templates.rendered_chat import RenderedChat
 from agentkit.errors import EmptyConversationError, MessageError, TemplateError
-from agentkit.messages.blocks import Block
+from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
@@ -29,6 +29,9 @@ _ADVICE: Final = (
     "Use split_rewritten(), pass the formatter to samples_from_log(), or use a template that marks replies with "
     "{% generation %} blocks."
 )
+
+_OTHER_TEXT: Final = "\U0010fffd"
+"""Text that no message contains: a private character."""
 
 
 @dataclass
@@ -199,18 +202,32 @@ class ReplySpans:
         """Returns the text that the template writes because of one block. Returns None if there is no such text.
 
         The conversation is also rendered without the block. The result is the part that is only in the first text.
+
+        Raises:
+            MessageError: The template refuses the conversation without the block.
         """
-        msg = self.sample.msgs[index]
-        blocks = msg.blocks
-        remaining = (*blocks[:number], *blocks[number + 1 :])
-        msgs = list(self.sample.msgs)
-        msgs[index] = replace(msg, content=remaining)
-        try:
-            other = self.render(msgs).text
-        except (TemplateError, EmptyConversationError):
-            return None
+        block = self.sample.msgs[index].blocks[number]
+        other = self._render_without(index, number, block)
         floors = [start for start, _ in self._reply_texts if index in self._all_replies]
-        return find_difference(self.text, other, _get_content(blocks[number]), floors)
+        return find_difference(self.text, other, _get_content(block), floors)
+
+    def _render_without(self, index: int, number: int, block: Block) -> str:
+        """Returns the text without one block. If the template refuses this, the block gets another text."""
+        msgs = list(self.sample.msgs)
+        msg, others = msgs[index], tuple[Block, ...]()
+        if isinstance(block, TextBlock):
+            others = (TextBlock(_OTHER_TEXT),)
+        elif isinstance(block, ThinkingBlock):
+            others = (ThinkingBlock(_OTHER_TEXT),)
+        for content in dict.fromkeys(((), others)):
+            msgs[index] = replace(msg, content=(*msg.blocks[:number], *content, *msg.blocks[number + 1 :]))
+            try:
+                return self.render(msgs).text
+            except (TemplateError, EmptyConversationError):
+                continue
+        reason = f"the chat template {self.template.name!r} refuses the conversation without this block"
+        advice = "Use one weight for the whole message, or train thinking."
+        raise MessageError(f"msgs[{index}].content[{number}]", reason, advice)
 
     @cached_property
     def _reply_texts(self) -> list[Span]:

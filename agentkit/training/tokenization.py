@@ -218,6 +218,9 @@ def _list_recorded(
             reason = "the chat template writes the reply or its prompt differently when other messages follow"
             raise MessageError(place, reason, "Use split_rewritten().")
         spans = rendered.find_reply(index)
+        if not spans:
+            reason = "the chat template writes no text for the reply, but it has recorded token ids"
+            raise MessageError(place, reason, "Remove the token ids, or use another template.")
         start, end = spans[0][0], spans[-1][1]
         reply = rendered.text[start:end].rstrip()
         if stop and reply.endswith(stop):

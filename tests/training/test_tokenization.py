@@ -154,6 +154,29 @@ def test_a_rewritten_reply_that_was_cut_off_does_not_matter_if_it_is_not_trained
     assert texts == [[text], [text + "<|im_end|>"]]
 
 
+def test_a_block_that_the_template_requires_has_its_weight() -> None:
+    source = (UNMARKED.jinja or "").replace(
+        "{%- for message in messages %}",
+        "{%- for message in messages %}{%- if not message.content %}{{ raise_exception('no text') }}{% endif %}",
+        1,
+    )
+    template = ChatTemplate(source, name="strict", special_tokens=UNMARKED.special_tokens)
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    assert train([MSGS[1], reply], template, [None, [1, 0]]) == ["<think>\nHm.\n</think>\n\n"]
+    source = source.replace("not message.content", "message.role == 'assistant' and not message.tool_calls")
+    template = ChatTemplate(source, name="strict")
+    with pytest.raises(
+        MessageError, match=r"msgs\[1\]\.content\[1\]: the chat template 'strict' refuses the conv"
+    ):
+        train([MSGS[1], CALL], template, [None, [1, 0]])
+
+
+def test_recorded_token_ids_of_a_reply_without_text_are_an_error() -> None:
+    sample = Sample([MSGS[1], Msg("Friday", "", "assistant"), *MSGS[1:2], MSGS[4]], tokens={1: [7]})
+    with pytest.raises(MessageError, match=r"msgs\[1\]: the chat template writes no text for the reply"):
+        tokenize(sample, ChatTemplate.builtin("mistral"), encode)
+
+
 def test_the_bos_token_is_never_trained() -> None:
     text = "<s>{% for message in messages %}{{ message.role }}: {{ message.content }}</s>{% endfor %}"
     template = ChatTemplate(text, special_tokens={"bos_token": "<s>", "eos_token": "</s>"})
