@@ -93,7 +93,8 @@ def samples_from_log(
     """Returns an iterator over samples: one for each reply of the agents in a conversation.
 
     Each sample has the messages before the reply, and the reply with the weight 1. Earlier replies have the weight
-    0, because other samples train them.
+    0, because other samples train them. A reply at the start of the conversation has no prompt, and becomes no
+    sample.
 
     Pass the formatter that built the requests. Its history policy, its rules and its budget are then applied to
     the messages before each reply. For the formatter of a chat template, agentkit checks that the messages of the

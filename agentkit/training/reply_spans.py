@@ -30,6 +30,8 @@ _ADVICE: Final = (
     "{% generation %} blocks."
 )
 
+_OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt", "now", "validate"})
+"""Names that a variable of a template cannot have, because `tokenize` passes the values."""
 _OTHER_TEXT: Final = "\U0010fffd"
 """Text that no message contains: a private character."""
 
@@ -61,13 +63,17 @@ class ReplySpans:
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> RenderedChat:
         """Renders messages with the tools of the sample. If `is_open` is True, the start of a reply follows."""
+        variables = self.sample.variables
+        for name in sorted(variables.keys() & _OPTIONS):
+            place = f"extra.chat_template_kwargs.{name}"
+            raise MessageError(place, "this is no variable of the template", "Remove the variable.")
         return self.template.render(
             msgs,
             tools=self.sample.tools,
             add_generation_prompt=is_open,
             now=self.now,
             validate=False,
-            **self.sample.variables,
+            **variables,
         )
 
     @cached_property
@@ -115,6 +121,9 @@ class ReplySpans:
         return [self._cut_generation_prompt(span) for span in self.marked if start <= span[0] < end]
 
     def _cut_generation_prompt(self, span: Span) -> Span:
+        if self.template.tags is not None:  # the text of a reply begins with the tag
+            start = span[0] + len(self._prompts[0] if self._prompts else "")
+            return (start, span[1]) if start <= span[1] else span
         prompt = locate_generation_prompt(self.text, span[0], self._prompts)
         return (prompt[1], span[1]) if prompt and prompt[1] <= span[1] else span
 

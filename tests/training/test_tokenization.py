@@ -130,6 +130,21 @@ def test_a_tag_template_trains_no_tags_before_replies() -> None:
     assert train(msgs, template, train_generation_prompt=True) == ["A: There.</s>\n"]
 
 
+@each_case("texts", [("Say A: ", "There."), ("Where?", "A: There."), ("A: ", "A: "), ("Where?", "")])
+def test_texts_that_repeat_a_tag_change_no_mask(texts: tuple[str, str]) -> None:
+    template = ChatTemplate.from_tags({"user": ("Q: ", ""), "assistant": ("A: ", "\n")})
+    msgs = [Msg("Bob", texts[0], "user"), Msg("Friday", texts[1], "assistant")]
+    assert train(msgs, template) == [texts[1] + "\n"]
+    assert train(msgs, template, train_generation_prompt=True) == [f"A: {texts[1]}\n"]
+
+
+@each_case("name", ["tools", "now", "validate", "add_generation_prompt"])
+def test_variables_of_a_row_cannot_be_options(name: str) -> None:
+    sample = Sample(MSGS, extra={"chat_template_kwargs": {name: None}})
+    with pytest.raises(MessageError, match=f"extra.chat_template_kwargs.{name}: this is no variable"):
+        tokenize(sample, MARKED, encode)
+
+
 def test_a_stop_token_outside_the_marked_text_is_trained() -> None:
     text = (MARKED.jinja or "").replace("<|im_end|>{%- endgeneration %}", "{%- endgeneration %}<|im_end|>")
     template = ChatTemplate(text, name="stop outside")
