@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -361,6 +362,27 @@ def test_a_long_reply_in_one_piece_is_fast() -> None:
     template = ResponseTemplate(spec)
     assert summarize(template.parse(f"hm</think>{text}"))[0] == ["hm"]
     assert parse_pieces(template, split(text, [5])) == template.parse(text)
+
+
+@each_case(
+    ("name", "text"),
+    [
+        ("gpt_oss", " " * 100_000),
+        ("gpt_oss", " to=f" * 10_000),
+        ("qwen3_coder", "<function=f>" + "<parameter=a>" * 5_000),
+        ("glm", "<tool_call>f\n" + "<arg_key>a</arg_key><arg_value>" * 2_000),
+        ("qwen3", "<tool_call>" * 5_000),
+        ("qwen3", "</think>" + "\n" * 100_000),
+        ("llama_3", '{"name": "f", "parameters": ' + "} " * 20_000),
+        ("mistral", "[TOOL_CALLS][" + '{"name":' * 5_000),
+        ("deepseek", "<｜tool▁calls▁begin｜>" * 2_000 + " " * 20_000),
+        ("kimi", "<|tool_call_begin|>" * 3_000),
+    ],
+)
+def test_hostile_replies_end_soon(name: str, text: str) -> None:
+    begun = time.process_time()
+    BUILTINS[name].parse(text)
+    assert time.process_time() - begun < 3
 
 
 # -- declarations -------------------------------------------------------------------------------------------------
