@@ -78,7 +78,8 @@ class BoundedCode(CodeGenerator):
     """Writer of the code of templates. A subclass also has the base class `CodeGenerator` of jinja."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
-        self.writeline(_IMPORTS)
+        for line in _IMPORTS.splitlines():  # jinja counts the lines of the code for the lines in errors
+            self.writeline(line)
         super().visit_Template(node, frame)
 
     def visit_ExprStmt(self, node: nodes.ExprStmt, frame: Frame) -> None:

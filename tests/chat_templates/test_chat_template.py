@@ -336,6 +336,8 @@ def test_tags_are_written_around_messages() -> None:
     [
         ("a\n{{ raise_exception('No system role.') }}", "No system role.", 2),
         ("{{ messages[0].content + missing }}", "missing", 1),
+        ("{{ raise_exception('No.') }}\n\n\n{{ 'a' }}\n", "No.", 1),
+        ("{% for m in messages %}\n{{ m.role }}\n{{ raise_exception('No.') }}\n\n{{ 1 }}{% endfor %}", "No.", 3),
         ("{{ messages[0].content.missing.x }}", "missing", 1),
         ("{% for m in messages %}{{ m.append(1) }}{% endfor %}", "append", 1),
         ("{{ ''.__class__ }}{{ ''.__class__.x }}", "__class__", 1),
