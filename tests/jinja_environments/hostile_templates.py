@@ -307,7 +307,7 @@ def _main() -> None:
 
 
 def _find_peak() -> int:
-    """Returns the largest memory of this process, in bytes. `getrusage` also counts the process that started it."""
+    """Returns the largest memory of this process, in bytes. `getrusage` counts the parent process too."""
     status = Path("/proc/self/status")
     if status.exists():
         return 1_024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
