@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,17 +115,18 @@ async def test_a_remote_counter_starts_at_the_cut_of_the_local_counter(
 
 
 @each_case(
-    ("counter", "step", "numbers"),
+    ("create", "step", "numbers"),
     {
-        "every edit": (Local(), 0, [1, 3, 2, 2, 2, 2, 2, 2]),
-        "steps": (Local(), 300, [1, 3, 1, 1, 2, 1, 1, 2]),
-        "remote": (Remote(), 300, [1, 2, 2, 2, 2, 2, 2, 2]),
-        "deterministic": (Deterministic(), 300, [1, 2, 1, 1, 2, 1, 1, 2]),
+        "every edit": (Local, 0, [1, 3, 2, 2, 2, 2, 2, 2]),
+        "steps": (Local, 300, [1, 3, 1, 1, 2, 1, 1, 2]),
+        "remote": (Remote, 300, [1, 2, 2, 2, 2, 2, 2, 2]),
+        "deterministic": (Deterministic, 300, [1, 2, 1, 1, 2, 1, 1, 2]),
     },
 )
 async def test_requests_that_were_too_large_before_are_not_counted_again(
-    counter: Any, step: int, numbers: list[int]
+    create: Callable[[], Any], step: int, numbers: list[int]
 ) -> None:
+    counter = create()
     formatter, msgs = EchoFormatter(budget=Budget(3_000, counter, strategy=OldestFirst(step=step))), talk(40)
     counted: list[int] = []
     for end in range(30, 38):
@@ -291,10 +292,11 @@ async def test_a_small_conversation_is_counted_once_although_it_has_media(
     assert counter.asked == asked
 
 
-@pytest.mark.parametrize(("counter", "numbers"), [(Local(), (0, 4)), (Remote(), (2, 3))], ids=["local", "remote"])
+@pytest.mark.parametrize(("create", "numbers"), [(Local, (0, 4)), (Remote, (2, 3))], ids=["local", "remote"])
 async def test_only_a_remote_counter_is_compared_with_the_local_counter(
-    counter: Any, numbers: tuple[int, int], tmp_path: Path
+    create: Callable[[], Any], numbers: tuple[int, int], tmp_path: Path
 ) -> None:
+    counter = create()
     budget = Budget(9_000, counter, strategy=OldestFirst(step=300))
     await EchoFormatter(budget=budget, media_roots=[tmp_path]).plan(create_pictures(tmp_path, 12))
     assert (getattr(counter, "asked", 0), counter.local_counter.measured) == numbers
