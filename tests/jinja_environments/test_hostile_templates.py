@@ -13,6 +13,8 @@ import pytest
 
 from tests.jinja_environments.hostile_templates import ENDLESS, ESCAPES, LARGE, NESTED, SLOW
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -11,6 +11,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from agentkit.jinja_environments import model_environment
 
+pytestmark = pytest.mark.slow
+
 OURS = model_environment()
 THEIRS = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
 THEIRS.globals.update({name: OURS.globals[name] for name in ("dict", "namespace")})
