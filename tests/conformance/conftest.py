@@ -1,11 +1,17 @@
-"""Skips each test file of this folder whose package is not installed. `.ci/run` installs all packages."""
+"""Ignores each test file of this folder whose package is not installed. `.ci/run` installs all packages.
 
+Some files also need trl or torchtune, in the environment that the variable AGENTKIT_TRAINING names.
+"""
+
+import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.conformance.training_packages import VARIABLE
 
 if TYPE_CHECKING:
     from tests.conformance.llama_cpp import LlamaServer
@@ -21,6 +27,7 @@ REQUIRED_PACKAGES = {
     "test_transformers.py": "transformers",
     "test_typed_prompts.py": "xllamacpp",
 }
+NEED_TRAINING = ("test_response_templates.py", "test_training.py", "test_transformers.py")
 
 
 def _installed(name: str) -> bool:
@@ -31,6 +38,8 @@ def _installed(name: str) -> bool:
 
 
 collect_ignore = [test for test, package in REQUIRED_PACKAGES.items() if not _installed(package)]
+if VARIABLE not in os.environ:
+    collect_ignore += NEED_TRAINING
 
 
 @pytest.fixture(scope="session")

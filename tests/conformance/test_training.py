@@ -21,15 +21,15 @@ from agentkit import Msg, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBloc
 from agentkit.chat_templates import ChatTemplate
 from agentkit.training import Sample, TokenizedSample, dump_rows, load_rows, split_rewritten, tokenize
 from agentkit.training.generation_prompt import find_generation_prompts
+from tests.conformance.training_packages import VARIABLE
 from tests.training.templates import MARKED, encode
 from tests.training.test_rows import SAMPLES
 
-ORACLE: Final = os.environ.get("AGENTKIT_TRAINING", "")
+ORACLE: Final = os.environ[VARIABLE]
 """Interpreter of an environment with trl and torchtune."""
 
 datasets: Final[Any] = import_module("datasets")
 
-needs_oracle = pytest.mark.skipif(not ORACLE, reason="AGENTKIT_TRAINING is not set")
 
 # -- torchtune ---------------------------------------------------------------------------------------------------
 
@@ -206,7 +206,6 @@ def _tokenize(layout: str, name: str, train_on: Any, max_tokens: int | None) -> 
     return tokenize(sample, LAYOUTS[layout][0], encode_special, **options)
 
 
-@needs_oracle
 def test_masks_and_truncation_are_those_of_torchtune() -> None:
     """The masks of bos and eos differ: torchtune trains some of them, and masks the eos that it adds."""
     ends = {SPECIAL[token] for token in ("<|begin_of_text|>", "<|end_of_text|>")}
@@ -257,7 +256,6 @@ def _as_dicts(msgs: list[Msg], needs_parts: bool) -> list[dict[str, Any]]:
     return [{**message, "content": [{"type": "text", "text": message["content"]}]} for message in messages]
 
 
-@needs_oracle
 def test_training_templates_of_trl_train_what_transformers_marks() -> None:
     """The start of an assistant turn is not trained, although some templates mark it or a part of it."""
     render: Any = import_module("transformers.utils.chat_template_utils").render_jinja_template
@@ -299,7 +297,6 @@ def _split_runs(indexes: list[int]) -> list[list[int]]:
     return runs
 
 
-@needs_oracle
 def test_the_templates_of_trl_and_their_training_variants_train_the_same_texts() -> None:
     """Templates that mark no replies give the same trained texts, white space after the stop token apart."""
     compared = 0
