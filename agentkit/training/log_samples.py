@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from agentkit.argument_checks import check_option
 from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
-from agentkit.errors import OptionError
+from agentkit.errors import MessageError, OptionError
 from agentkit.formatting.formatter import FormatterBase, check_messages
+from agentkit.json_values import as_list, as_object
 from agentkit.messages.message import Msg
 from agentkit.tools.tool import Tool, ToolLike, as_tools
 from agentkit.training.sample import MessageWeight, Sample, is_reply
@@ -17,7 +18,7 @@ from agentkit.training.served_prompts import ServedPrompts
 __all__ = ["LogSamples", "samples_from_log"]
 
 _TOKEN_IDS: Final = "token_ids"
-"""Key of the metadata of a reply that has its recorded token ids."""
+"""Key of the recorded token ids of a reply: in `metadata["reply"]` from a parser, in `metadata` from the user."""
 
 
 class LogSamples(Iterator[Sample]):
@@ -59,7 +60,7 @@ class LogSamples(Iterator[Sample]):
 
         Raises:
             StopIteration: There are no further replies.
-            AgentkitError: The formatter cannot build the request of the reply.
+            AgentkitError: The formatter cannot build the request of the reply, or recorded token ids are missing.
         """
         for index in self._indexes:
             self.index = index
@@ -76,10 +77,30 @@ class LogSamples(Iterator[Sample]):
             prompt = prompts.build(before)
             before, tools, reply = list(prompt.msgs), prompt.tools, prompts.fit_reply(reply)
         weights: list[MessageWeight] = [0 if is_reply(msg) else None for msg in before]
-        ids: object = (reply.metadata or {}).get(_TOKEN_IDS)
-        tokens = {len(before): cast("list[int]", ids)} if isinstance(ids, list) else None
-        msgs, source = [*before, reply], f"msgs[{index}]"
+        source = f"msgs[{index}]"
+        ids = _find_token_ids(reply, source)
+        tokens = {len(before): ids} if ids else None
+        msgs = [*before, reply]
         return Sample(msgs, tools, [*weights, 1], reply.name, tokens, source, extra=self._extra)
+
+
+def _find_token_ids(reply: Msg, place: str) -> list[Any]:
+    """Returns the recorded token ids of a reply. The list is empty if there are none.
+
+    Raises:
+        MessageError: The server returned more or fewer ids than it counted.
+    """
+    metadata = reply.metadata or {}
+    if _TOKEN_IDS in metadata:
+        return as_list(metadata[_TOKEN_IDS])
+    ids = as_list(as_object(metadata.get("reply")).get(_TOKEN_IDS))
+    count = reply.usage.output_tokens if reply.usage else 0
+    if ids and count not in (0, len(ids)):
+        # Older versions of vLLM omit ids of streamed tool calls: vllm#27482, fixed by vllm#29074 (2025-11-20).
+        reason = f"the server returned {len(ids)} token ids, but counted {count} output tokens"
+        advice = 'Set metadata["token_ids"] to all ids of the reply, or to [] to encode the text.'
+        raise MessageError(place, reason, advice)
+    return ids
 
 
 def samples_from_log(
@@ -100,8 +121,8 @@ def samples_from_log(
     the messages before each reply. For the formatter of a chat template, agentkit checks that the messages of the
     sample give the same text as the formatter's request. Without a formatter, the messages are unchanged.
 
-    If the metadata of a reply has a list `token_ids`, such as those that vLLM returns with `return_token_ids`, the
-    list becomes `Sample.tokens`.
+    If a server returned the token ids of a reply, as vLLM does with the parameter `return_token_ids`, the ids
+    become `Sample.tokens`. A list in `metadata["token_ids"]` of the message has precedence.
 
     Args:
         log: The conversation.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, cast
 
-from agentkit.provider_kit import FinishReason, Usage, as_object, as_text, as_token_count
+from agentkit.provider_kit import FinishReason, Usage, as_list, as_object, as_text, as_token_count
 
-__all__ = ["FINISH_REASONS", "parse_error", "parse_usage"]
+__all__ = ["FINISH_REASONS", "add_token_ids", "parse_error", "parse_usage"]
 
 FINISH_REASONS = {
     # Source: openai-python, ChatCompletion.choices[].finish_reason.
@@ -72,6 +72,17 @@ def _find_count(usage: dict[str, Any], paths: tuple[_Path, ...]) -> int:
         if count := as_token_count(fields.get(name)):
             return count
     return 0
+
+
+def add_token_ids(notes: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Adds the token ids of a reply, or of a chunk of a stream, to the metadata of the reply.
+
+    vLLM returns the ids with the parameter `return_token_ids` (vLLM, entrypoints/openai, protocol.py). The first
+    chunk of a stream has the ids of the prompt. Each chunk has the ids of its own tokens.
+    """
+    for key in ("prompt_token_ids", "token_ids"):
+        if ids := as_list(fields.get(key)):
+            notes.setdefault(key, []).extend(ids)
 
 
 def parse_error(body: dict[str, Any]) -> tuple[str, str | None] | None:

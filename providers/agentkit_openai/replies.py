@@ -16,7 +16,7 @@ from agentkit.provider_kit import (
 )
 from agentkit_openai._message_reader import MessageReader
 from agentkit_openai._refusals import get_refusal_reason
-from agentkit_openai._reply_fields import FINISH_REASONS, parse_error, parse_usage
+from agentkit_openai._reply_fields import FINISH_REASONS, add_token_ids, parse_error, parse_usage
 from agentkit_openai.capabilities import LAYOUT
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
@@ -32,6 +32,9 @@ class OpenAIChatStreamParser(StreamParserBase):
     choices, the parser reads only choice 0. If there is no choice 0, the parser reads the choice that arrived
     first. `MessageReader` reads the content of the choice. `ToolCallIndex` matches the fragments of streamed tool
     calls.
+
+    With the parameter `return_token_ids` of vLLM, `metadata["reply"]` of the message has the lists
+    `prompt_token_ids` and `token_ids`.
     """
 
     vendor: ClassVar[OpenAICompatible] = OPENAI
@@ -60,6 +63,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         """Reads a chunk of a streamed reply (openai-python: ChatCompletionChunk)."""
         if self.reply.model is None or self.reply.id is None:
             self.reply.begin(event.get("id"), event.get("model"), event.get("created"))
+            add_token_ids(self.reply.notes, event)  # only the first chunk has the ids of the prompt
         choices = event.get("choices")
         if (not choices or "error" in event) and (error := parse_error(event)):
             self.reply.fail(*error)  # an error takes precedence over a finish reason in the same chunk
@@ -76,6 +80,8 @@ class OpenAIChatStreamParser(StreamParserBase):
         delta = as_object(choice.get("delta"))
         if delta:
             self._message.read(delta)
+        if choice.get("token_ids"):
+            add_token_ids(self.reply.notes, choice)
         native_reason = choice.get("finish_reason")
         if native_reason and native_reason != "null":  # DashScope sends the string "null" until the reply ends
             self._last_choice = choice
@@ -131,6 +137,8 @@ class OpenAIChatStreamParser(StreamParserBase):
         objects = [*filter(None, map(as_object, cast("list[object]", choices))), {}]
         choice = next((choice for choice in objects if choice and not choice.get("index")), objects[0])
         self._message.read(as_object(choice.get("message")), is_complete=True)
+        add_token_ids(self.reply.notes, reply)
+        add_token_ids(self.reply.notes, choice)
         native_reason = choice.get("finish_reason")
         if error := parse_error(reply):
             self.reply.fail(*error)

@@ -13,7 +13,7 @@ from agentkit.provider_kit import (
     as_text,
     reported_error,
 )
-from agentkit_openai._reply_fields import FINISH_REASONS, parse_error, parse_usage
+from agentkit_openai._reply_fields import FINISH_REASONS, add_token_ids, parse_error, parse_usage
 from agentkit_openai.completions.convert import OpenAICompletionsFormatter
 
 __all__ = ["OpenAICompletionsParser"]
@@ -72,9 +72,7 @@ class OpenAICompletionsParser(PromptReplyParser):
 
     def _read_choice(self, choice: dict[str, Any]) -> None:
         self.add_text(as_text(choice.get("text")))
-        for key in ("prompt_token_ids", "token_ids"):
-            if ids := as_list(choice.get(key)):
-                self.reply.notes.setdefault(key, []).extend(ids)
+        add_token_ids(self.reply.notes, choice)
         for key, values in as_object(choice.get("logprobs")).items():
             self.reply.notes.setdefault("logprobs", {}).setdefault(key, []).extend(as_list(values))
         if native := as_text(choice.get("finish_reason")):

@@ -1,0 +1,196 @@
+"""Token ids that a server returns reach the training data, and are not encoded again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import openai
+import pytest
+
+from agentkit import ChatModel, MessageError, Msg, dump_messages, load_messages
+from agentkit.provider_kit import StreamParserBase
+from agentkit.testing import LoopbackServer, Reply
+from agentkit.training import samples_from_log, tokenize
+from agentkit_openai import OpenAICompletionsParser
+from agentkit_vllm import VLLMChatStreamParser
+from tests.cases import each_case
+from tests.training.templates import MARKED, create_tokenizer
+
+Json = dict[str, Any]
+
+QUESTION: Final = Msg("Bob", "Where is it?", "user")
+TOKENIZER: Final = create_tokenizer([MARKED.render([QUESTION, Msg("Friday", "There it is.", "assistant")]).text])
+PROMPT: Final[list[int]] = TOKENIZER.encode(MARKED.render([QUESTION]).text, add_special_tokens=False).ids
+THINKING: Final = "<think>\nHm.\n</think>\n\n"
+CALL: Final = '<tool_call>{"name": "look", "arguments": {"q": 1}}</tool_call>'
+
+
+def spell(text: str) -> list[int]:
+    """Returns one token id for each character, as a model can write a text but no tokenizer encodes it."""
+    return [TOKENIZER.token_to_id({"\n": "Ċ", " ": "Ġ"}.get(character, character)) for character in text]
+
+
+STOP: Final[list[int]] = [TOKENIZER.token_to_id("<|im_end|>")]
+
+
+# The replies have the format of vLLM, entrypoints/openai/chat_completion/protocol.py and completion/protocol.py.
+
+
+def chat(text: str = "", call: bool = False, thinking: str = "") -> tuple[Json, list[Json]]:
+    """Returns a reply of /v1/chat/completions of vLLM, and the chunks of the same reply."""
+    head: Json = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
+    function = {"name": "look", "arguments": '{"q": 1}'}
+    calls: Json = {"tool_calls": [{"id": "call00001", "type": "function", "function": function}]} if call else {}
+    message = {"role": "assistant", "content": text or None, "reasoning": thinking or None, **calls}
+    reason = "tool_calls" if call else "stop"
+    first = spell(f"<think>\n{thinking}\n</think>\n\n" if thinking else "")
+    body = spell(text + (CALL if call else ""))
+    ids = [*first, *body, *STOP]
+    usage = {"prompt_tokens": len(PROMPT), "completion_tokens": len(ids), "total_tokens": len(PROMPT) + len(ids)}
+    whole = {
+        **head,
+        "choices": [{"index": 0, "message": message, "finish_reason": reason, "token_ids": ids}],
+        "usage": usage,
+        "prompt_token_ids": PROMPT,
+    }
+    deltas: list[tuple[Json, list[int]]] = [
+        ({"reasoning": thinking} if thinking else {}, first),
+        ({"content": text} if text else {}, body[:1]),
+        ({}, body[1:2]),  # a token that is part of a marker has a chunk without content
+        ({"tool_calls": [{"index": 0, **calls["tool_calls"][0]}]} if call else {}, body[2:]),
+    ]
+    chunks: list[Json] = [{"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}]
+    chunks[0]["prompt_token_ids"] = PROMPT
+    chunks += [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None, "token_ids": part}]}
+        for delta, part in deltas
+    ]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": reason, "token_ids": STOP}]})
+    chunks.append({"choices": [], "usage": usage})
+    return whole, [{**head, "object": "chat.completion.chunk", **chunk} for chunk in chunks]
+
+
+def completion(text: str) -> tuple[Json, list[Json]]:
+    """Returns a reply of /v1/completions of vLLM, and the chunks of the same reply."""
+    head: Json = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": "m"}
+    ids = [*spell(text), *STOP]
+    usage = {"prompt_tokens": len(PROMPT), "completion_tokens": len(ids), "total_tokens": len(PROMPT) + len(ids)}
+    choice: Json = {"index": 0, "text": text, "finish_reason": "stop", "token_ids": ids}
+    whole = {**head, "choices": [{**choice, "prompt_token_ids": PROMPT}], "usage": usage}
+    parts = [
+        {**choice, "text": text[:2], "finish_reason": None, "token_ids": ids[:2], "prompt_token_ids": PROMPT},
+        {**choice, "text": text[2:], "token_ids": ids[2:]},
+    ]
+    return whole, [*({**head, "choices": [part]} for part in parts), {**head, "choices": [], "usage": usage}]
+
+
+REPLIES: Final[dict[str, tuple[str, type[StreamParserBase], tuple[Json, list[Json]], str]]] = {
+    "chat": ("vllm", VLLMChatStreamParser, chat("There."), "There."),
+    "chat with a call": (
+        "vllm",
+        VLLMChatStreamParser,
+        chat("I look.", call=True, thinking="Hm."),
+        f"{THINKING}I look.{CALL}",
+    ),
+    "completion": ("openai-completions", OpenAICompletionsParser, completion("There."), "There."),
+}
+"""Provider, parser, reply and chunks, and the text that the model wrote."""
+
+
+async def read_through_sdk(
+    provider: str, parser: type[StreamParserBase], whole: Json, chunks: list[Json]
+) -> tuple[Msg, Msg]:
+    """Returns the whole and the streamed reply. The SDK reads them from a server on this machine."""
+    with LoopbackServer([whole, Reply(chunks)]) as server:
+        async with openai.AsyncOpenAI(base_url=server.url(provider), api_key="none") as client:
+            create: Callable[..., Any] = client.chat.completions.create
+            request: Json = {"messages": [{"role": "user", "content": "Where is it?"}]}
+            if provider == "openai-completions":
+                create, request = client.completions.create, {"prompt": "Where is it?"}
+            request |= {"model": "m", "extra_body": {"return_token_ids": True}}
+            reply = parser.parse_response(await create(**request))
+            stream = parser()
+            async for chunk in await create(stream=True, **request):
+                stream.feed(chunk)
+            return reply, stream.finish()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@each_case(("provider", "parser", "native", "text"), REPLIES)
+async def test_recorded_ids_are_the_ids_of_the_training_data(
+    provider: str, parser: type[StreamParserBase], native: tuple[Json, list[Json]], text: str
+) -> None:
+    reply, streamed = await read_through_sdk(provider, parser, *native)
+    assert reply == streamed
+    recorded = [*spell(text), *STOP]
+    assert reply.metadata is not None
+    assert reply.metadata["reply"]["prompt_token_ids"] == PROMPT
+    assert reply.metadata["reply"]["token_ids"] == recorded
+    log = load_messages(dump_messages([QUESTION, reply]))
+    (sample,) = samples_from_log(log, formatter=MARKED.formatter())
+    tokenized = tokenize(sample, MARKED, TOKENIZER)
+    end = spell("\n")
+    assert tokenized.ids == [*PROMPT, *recorded, *end]
+    assert tokenized.loss_mask == [0] * len(PROMPT) + [1] * len(recorded) + [0] * len(end)
+    (encoded,) = samples_from_log([QUESTION, Msg(reply.name, reply.content, "assistant")])
+    assert tokenize(encoded, MARKED, TOKENIZER).ids != tokenized.ids
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@each_case("provider", ["vllm", "openai-completions"])
+async def test_ids_are_asked_for_by_a_parameter_and_are_in_no_later_request(provider: str) -> None:
+    whole, chunks = chat("There.") if provider == "vllm" else completion("There.")
+    with LoopbackServer([whole, Reply(chunks), "Bye.", "Bye."]) as server:
+        options: Json = {
+            "client_options": server.client_options(provider),
+            "parameters": {"return_token_ids": True},
+        }
+        if provider == "openai-completions":
+            options["template"] = MARKED
+        async with ChatModel(f"{provider}:m", **options) as model:
+            reply = await model.generate([QUESTION])
+            async with model.stream([QUESTION]) as events:
+                streamed = await events.finish()
+            for earlier in (reply, Msg(reply.name, reply.content, "assistant")):
+                await model.generate([QUESTION, earlier, QUESTION])
+    assert reply == streamed
+    assert server.requests[0].body["return_token_ids"] is True
+    assert server.requests[2].body == server.requests[3].body
+    assert [sample.tokens for sample in samples_from_log([QUESTION, reply])] == [{1: (*spell("There."), *STOP)}]
+
+
+def test_other_choices_have_other_ids() -> None:
+    whole, chunks = chat("There.")
+    other: Json = {"index": 1, "delta": {"content": "No."}, "finish_reason": "stop", "token_ids": [9, 9]}
+    whole["choices"].append({**other, "message": {"content": "No."}})
+    chunks.insert(2, {**chunks[1], "choices": [other]})
+    reply = VLLMChatStreamParser.parse_response(whole)
+    parser = VLLMChatStreamParser()
+    for chunk in chunks:
+        parser.feed(chunk)
+    assert parser.finish() == reply
+    assert (reply.metadata or {})["reply"]["token_ids"] == [*spell("There."), *STOP]
+
+
+def test_a_reply_without_ids_has_no_key_for_them() -> None:
+    whole, _ = chat("There.")
+    whole["prompt_token_ids"] = whole["choices"][0]["token_ids"] = None
+    (facts,) = (VLLMChatStreamParser.parse_response(whole).metadata or {}).values()
+    assert not facts.keys() & {"token_ids", "prompt_token_ids"}
+
+
+def test_missing_ids_are_an_error() -> None:
+    whole, _ = chat("I look.", call=True)
+    whole["choices"][0]["token_ids"] = [1, 2]
+    reply = VLLMChatStreamParser.parse_response(whole)
+    count = whole["usage"]["completion_tokens"]
+    samples = samples_from_log([QUESTION, reply, QUESTION, Msg("assistant", "There.", "assistant")])
+    with pytest.raises(MessageError, match=rf"msgs\[1\]: the server returned 2 token ids, but counted {count}"):
+        next(samples)
+    assert next(samples).source == "msgs[3]"
+    for ids, tokens in (([], None), ([1, 2, 3], {1: (1, 2, 3)})):
+        mended = Msg(reply.name, reply.content, "assistant", metadata={**(reply.metadata or {}), "token_ids": ids})
+        assert next(samples_from_log([QUESTION, mended])).tokens == tokens
