@@ -31,11 +31,14 @@ def create_history_policy(name: str) -> MultiAgentHistory:
     )
 
 
+def create_system_prompt(name: str, role: str) -> Msg:
+    """Returns the system prompt of one agent."""
+    return Msg("system", f"You are {name}. {role} Two sentences at most.", "system")
+
+
 async def take_turn(name: str, role: str, model: ChatModel, history: Sequence[Msg]) -> Msg:
     """Returns one turn of an agent."""
-    return await model.generate(
-        [Msg("system", f"You are {name}. {role} Two sentences at most.", "system"), *history]
-    )
+    return await model.generate([create_system_prompt(name, role), *history])
 
 
 async def debate(models: dict[str, ChatModel], rounds: int = 2) -> list[Msg]:

@@ -20,7 +20,7 @@ from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.model_options import ModelOptions
 from agentkit.models.registry import Provider, load_provider
 from agentkit.replies.error_bodies import Failure
-from agentkit.replies.parser import StreamParserBase
+from agentkit.replies.parser import ParserOptions, StreamParserBase
 from agentkit.reprs import bounded_repr
 
 __all__ = ["ScriptedCall", "ScriptedModel", "ScriptedReply"]
@@ -185,6 +185,10 @@ class _ScriptParser(StreamParserBase):
     issuer: ClassVar[str] = "scripted"
     raw_arguments: ClassVar[bool] = True
     _played: Msg | None = None
+
+    def __init__(self, **options: Any) -> None:
+        # Formatters of prompts pass further options, such as a response template. A prepared reply needs none.
+        super().__init__(**{name: options[name] for name in options.keys() & ParserOptions.__annotations__})
 
     def read_event(self, event: dict[str, Any]) -> None:
         """Processes a piece of a block, the end of a block, or (as the last event) the complete reply."""

@@ -32,7 +32,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate
-from agentkit.testing import ConformanceError, LoopbackError, LoopbackServer, Reply, check_provider
+from agentkit.testing import ConformanceError, LoopbackError, LoopbackServer, Reply, ScriptedModel, check_provider
 from agentkit_ollama import OllamaRawParser
 from agentkit_openai import OpenAICompletionsParser
 from tests.cases import each_case
@@ -202,6 +202,15 @@ async def test_a_stream_of_bytes_in_any_pieces() -> None:
 async def test_an_address_is_required() -> None:
     with pytest.raises(OptionError, match=r"client_options.base_url: 'openai-completions' has no default address"):
         await ChatModel(OPENAI, "m", template="zephyr").open()
+
+
+@EACH
+async def test_a_scripted_model_builds_the_same_prompt(provider: str) -> None:
+    model = ScriptedModel(["Yes."] * 2, provider, template=TINY, formatter_options={"response_template": FORM})
+    reply = await model.generate(HELLO)
+    _, streamed = await read_stream(model, HELLO)
+    assert (reply.text, streamed.text) == ("Yes.", "Yes.")
+    assert model.requests == [chat(provider, template=TINY, response_template=FORM).lower(HELLO).request] * 2
 
 
 # -- replies with thinking and tool calls ------------------------------------------------------------------------
