@@ -30,6 +30,7 @@ from agentkit.jinja_environments.chat_rendering import (
     compile_chat,
     render_chat,
 )
+from agentkit.jinja_environments.message_trace import ChatTrace, trace_chat
 from agentkit.json_values import make_json_safe
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
@@ -248,14 +249,38 @@ class ChatTemplate:
             guard.protect_json(declared, "tools") if guard and declared else declared,
             guard.protect_json(cited, "documents") if guard and cited else cited,
             add_generation_prompt,
-            {
-                **self.special_tokens,
-                **make_json_safe(variables),
-                **({"strftime_now": now.strftime} if now else {}),
-            },
+            self._list_variables(now, variables),
         )
         continued = continue_final_message if isinstance(continue_final_message, str) else "content"
         return _Rendering(self, source, chat, written, continued if continue_final_message else None).finish()
+
+    def trace(
+        self, msgs: Sequence[Msg], *, tools: Sequence[ToolLike] = (), now: datetime | None = None, **variables: Any
+    ) -> ChatTrace:
+        """Renders a conversation and a generation prompt, and finds the texts that no later message changes.
+
+        `ChatTrace.ends` has one length for each message that the template reads. Each tool result is a message of
+        its own there.
+
+        Args:
+            msgs: The conversation, which `render` accepts.
+            tools: Tools that the model may call.
+            now: Time that the template reads. None means the current local time.
+            **variables: Further variables of the template.
+
+        Raises:
+            TemplateError: The template refuses the messages, or a function writes the text.
+        """
+        if self.function is not None:
+            raise TemplateError(self.name, "a function writes the text, so its parts are unknown")
+        written = write_messages(msgs, self.text_separator, keep_text, self._media_kinds(msgs))
+        others = self._list_variables(now, variables)
+        chat = ChatVariables(self._adapt(written.messages), write_tools(as_tools(tools)), None, True, others)
+        return trace_chat(self.choose_source(None, bool(tools)), chat, self.name)
+
+    def _list_variables(self, now: datetime | None, variables: Mapping[str, Any]) -> dict[str, Any]:
+        clock = {"strftime_now": now.strftime} if now else {}
+        return {**self.special_tokens, **make_json_safe(variables), **clock}
 
     def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
         """Returns the messages with the tags of their roles as further text blocks, as templates of torchtune do.
@@ -361,6 +386,12 @@ class ChatTemplate:
         return frozenset()
 
 
+def _find_near(text: str, content: str, position: int) -> int:
+    """Returns `text.find(content, position)`. A content that is near the position is found faster."""
+    start = text.find(content[:40], position, position + 2_000)
+    return start if start >= 0 and text.startswith(content, start) else text.find(content, position)
+
+
 def _needs_reply(written: WrittenMessages) -> bool:
     return written.messages[-1]["role"] in ("user", "tool")
 
@@ -414,14 +445,20 @@ class _Rendering:
         """Returns the texts that the template did not write. Templates may remove outer white space."""
         omitted: list[OmittedBlock] = []
         unwritten = self._list_unwritten()
+        missing = set[str]()
         position = 0
         for item in self.written.texts:
             content = item.text.strip()
-            start = text.find(content, position)
-            if (start < 0 and text.find(content) < 0) or item.type in unwritten:
-                omitted.append(OmittedBlock(item.place, "the template does not write the text"))
-            elif start >= 0:
+            is_unwritten = item.type in unwritten or content in missing
+            start = -1 if is_unwritten else _find_near(text, content, position)
+            if start >= 0:
                 position = start + len(content)
+            elif not is_unwritten and content in text:
+                continue  # the template changes the order of texts
+            else:
+                if item.type not in unwritten:
+                    missing.add(content)  # each search reads the whole text, and names of tools are often equal
+                omitted.append(OmittedBlock(item.place, "the template does not write the text"))
         return omitted
 
     def _list_unwritten(self) -> list[str]:
@@ -438,6 +475,8 @@ class _Rendering:
             unwritten.append("tool_use")
         if "thinking" in types and not (probe.writes_thinking or probe.writes_call_thinking):
             unwritten.append("thinking")
+        if "tool_result" in types and not probe.writes_results:
+            unwritten.append("tool_result")
         return unwritten
 
     def _find_prompt_end(self, rendering: Rendering) -> int | None:

@@ -28,8 +28,11 @@ _LONG: Final = 64  # number of characters from which a search is slow
 _CACHED_LENGTH: Final = 32  # maximum length of texts whose searches are cached
 _MAX_CACHED: Final = 10_000  # maximum number of cached searches
 
-_PROBES: Final = ("\0", "a")
-"""Characters that are added to a text to find matches that depend on its end."""
+_PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|\$", re.DOTALL)
+"""Parts of a regular expression: escapes, sets of characters, and `$`."""
+
+_ASSERTIONS: Final = frozenset({"$", r"\b", r"\B", r"\m", r"\M", r"\Z"})
+"""Parts of a regular expression whose result depends on the end of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,43 +74,40 @@ class MarkerPattern:
         needs_context = not is_literal and _LEFT_CONTEXT.search(source) is not None
         lookahead = None if is_literal else _LOOKAHEAD.fullmatch(source)
         required = re.sub(r"\\(.)", r"\1", lookahead[1]) if lookahead else ""
-        attempt = compile_pattern(f"(?:{source})(?!)", place)
+        attempt = compile_pattern(f"(?:{_PARTS.sub(_read_on, source)})(?!)", place)
         return cls(pattern, attempt, is_literal, needs_context, required)
 
-    def search(self, text: str, start: int, *, is_end: bool) -> tuple[Any, int]:
+    def search(self, text: str, start: int, end: int, *, is_end: bool) -> tuple[Any, int]:
         """Finds the first match.
 
         Args:
             text: Text in which to search.
             start: Index of the first character.
+            end: Index after the last character.
             is_end: True if no further text follows.
 
         Returns:
             The first match that no further text can change, or None; and the index from which further text may
             change the result.
         """
-        if self.required and text.find(self.required, start) < 0:
-            return None, len(text) if is_end else start
+        if self.required and text.find(self.required, start, end) < 0:
+            return None, end if is_end else start
         if is_end:
-            return self.pattern.search(text, start), len(text)
-        if len(text) - start > _LONG and self.attempt.match(text, start, partial=True):
+            return self.pattern.search(text, start, end), end
+        if end - start > _LONG and self.attempt.match(text, start, end, partial=True):
             return None, start
-        match = self.pattern.search(text, start, partial=True)
+        match = self.pattern.search(text, start, end, partial=True)
         if match is None or match.partial:
-            return None, len(text) if match is None else match.start()
-        attempt = self.attempt.search(text, start, partial=True)
-        open_start = len(text) if attempt is None else attempt.start()
-        if open_start <= match.start() or not self._is_stable(match, text):
-            return None, min(open_start, match.start())
-        return match, open_start
+            return None, end if match is None else match.start()
+        attempt = self.attempt.search(text, start, end, partial=True)
+        open_start = end if attempt is None else attempt.start()
+        return (match, open_start) if match.start() < open_start else (None, open_start)
 
-    def _is_stable(self, match: Any, text: str) -> bool:
-        """Returns True if a match does not depend on the end of the text, as with `$`."""
-        return self.is_literal or all(self._has_same_match(match, text + after) for after in _PROBES)
 
-    def _has_same_match(self, match: Any, text: str) -> bool:
-        longer = self.pattern.match(text, match.start())
-        return longer is not None and longer.span() == match.span() and longer.groupdict() == match.groupdict()
+def _read_on(match: re.Match[str]) -> str:
+    """Makes an assertion about the end of the text read the text after its place, for `MarkerPattern.attempt`."""
+    part = match[0]
+    return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part
 
 
 def _join_literals(value: object, place: str) -> str:
@@ -139,11 +139,19 @@ def compile_pattern(source: object, place: str) -> Any:
 
 
 class MarkerMatch(NamedTuple):
-    """Marker that was found: whether it opens or closes the region of a field, and the match."""
+    """Marker that was found.
+
+    Attributes:
+        role: `open` or `close`.
+        field: Field whose region the marker opens or closes.
+        text: Text of the marker.
+        captures: Named groups of the marker that have a value.
+    """
 
     role: Role
     field: ResponseField
-    match: Any
+    text: str
+    captures: Mapping[str, str]
 
 
 class MarkerWatch:
@@ -156,8 +164,8 @@ class MarkerWatch:
     def __init__(self, markers: Sequence[tuple[Role, ResponseField, MarkerPattern]]) -> None:
         self._markers = tuple(markers)
         self.needs_context = any(marker.needs_context for _, _, marker in self._markers)
-        ascii_texts = map(chr, range(128))
         self._cache: dict[str, tuple[MarkerMatch | None, int]] = {}
+        ascii_texts = map(chr, range(128))
         self._plain = set[str]() if self.needs_context else {c for c in ascii_texts if not self._may_start(c)}
         candidates = "".join(re.escape(chr(code)) for code in range(128) if chr(code) not in self._plain)
         self._candidate = re.compile(f"[{candidates}\\x80-\\U0010ffff]")
@@ -165,7 +173,7 @@ class MarkerWatch:
     def _may_start(self, character: str) -> bool:
         """Returns True if a marker may start with a character, or may depend on it."""
         for _, _, marker in self._markers:
-            match, open_start = marker.search(character, 0, is_end=False)
+            match, open_start = marker.search(character, 0, 1, is_end=False)
             if open_start == 0 or (match is not None and match.start() == 0):
                 return True
         return False
@@ -188,45 +196,53 @@ class MarkerWatch:
             start = found.end()
         return len(text)
 
-    def search(self, text: str, start: int, *, is_end: bool, empty_end: int) -> tuple[MarkerMatch | None, int]:
+    def search(
+        self, text: str, start: int, end: int, *, is_end: bool, empty_end: int
+    ) -> tuple[MarkerMatch | None, int]:
         """Finds the first marker that no further text can change.
 
         Args:
             text: Text in which to search.
             start: Index of the first character.
+            end: Index after the last character.
             is_end: True if no further text follows.
             empty_end: Index at which an empty match is ignored. The same match was found before.
 
         Returns:
-            The first marker, the longest one at its index, or None; and the index from which text must be held
-            back, because a marker may start there.
+            The first marker, the longest one at its index, and the number of characters before the marker; or None,
+            and the number of characters that cannot start a marker. Text after these characters must be held back.
         """
-        if is_end or start or empty_end >= 0 or len(text) > _CACHED_LENGTH:
-            return self._search(text, start, is_end=is_end, empty_end=empty_end)
-        result = self._cache.get(text)
+        if is_end or self.needs_context or empty_end >= start or end - start > _CACHED_LENGTH:
+            return self._search(text, start, end, is_end=is_end, empty_end=empty_end)
+        piece = text[start:end]
+        result = self._cache.get(piece)
         if result is None:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
-            result = self._cache[text] = self._search(text, start, is_end=is_end, empty_end=empty_end)
+            result = self._cache[piece] = self._search(text, start, end, is_end=False, empty_end=empty_end)
         return result
 
-    def _search(self, text: str, start: int, *, is_end: bool, empty_end: int) -> tuple[MarkerMatch | None, int]:
-        found: MarkerMatch | None = None
+    def _search(
+        self, text: str, start: int, end: int, *, is_end: bool, empty_end: int
+    ) -> tuple[MarkerMatch | None, int]:
+        found: tuple[Role, ResponseField, Any] | None = None
         best: tuple[int, int, bool, str] | None = None
-        hold = len(text)
+        hold = end
         for role, field, marker in self._markers:
-            match, open_start = marker.search(text, start, is_end=is_end)
+            match, open_start = marker.search(text, start, end, is_end=is_end)
             if match is not None and match.end() == match.start() == empty_end:
-                is_over = empty_end >= len(text)
+                is_over = empty_end >= end
                 match, open_start = (
-                    (None, len(text)) if is_over else marker.search(text, empty_end + 1, is_end=is_end)
+                    (None, end) if is_over else marker.search(text, empty_end + 1, end, is_end=is_end)
                 )
             hold = min(hold, open_start)
             if match is None:
                 continue
             key = (match.start(), match.start() - match.end(), role == "close", field.name)
             if best is None or key < best:
-                best, found = key, MarkerMatch(role, field, match)
-        if found is not None and not is_end and found.match.start() >= hold:
-            found = None
-        return found, hold
+                best, found = key, (role, field, match)
+        if found is None or best is None or (best[0] >= hold and not is_end):
+            return None, hold - start
+        role, field, match = found
+        captures = {name: value for name, value in match.groupdict().items() if value is not None}
+        return MarkerMatch(role, field, match[0], captures), best[0] - start

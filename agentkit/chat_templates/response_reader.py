@@ -93,13 +93,13 @@ class ResponseReader:
 
     # -- regions -----------------------------------------------------------------------------------------------
 
-    def open(self, field: ResponseField, captures: dict[str, str], marker: str) -> None:
+    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> None:
         """Begins the region of a field."""
         self._count += 1
         self._found.add(field.name)
         self._region = self._create(field, captures, marker, (self._count,))
 
-    def _create(self, field: ResponseField, captures: dict[str, str], marker: str, key: tuple[int, ...]) -> Region:
+    def _create(self, field: ResponseField, captures: Mapping[str, str], marker: str, key: tuple[int, ...]) -> Region:
         if field.name == "tool_calls":
             digest, tools, used = self._digest_text(), self._tools, self._used_ids
             derive = partial(_derive_id, digest)
@@ -124,7 +124,7 @@ class ResponseReader:
         else:
             self._region.add(text)
 
-    def close(self, captures: dict[str, str], marker: str) -> None:
+    def close(self, captures: Mapping[str, str], marker: str) -> None:
         """Ends the open region."""
         if self._region is not None:
             self._region.close(captures, marker)

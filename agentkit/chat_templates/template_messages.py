@@ -7,9 +7,9 @@ object and not JSON text, and thinking has the key `reasoning_content` (Hugging 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
 from agentkit.messages.message import Msg
@@ -40,8 +40,7 @@ class OmittedBlock:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenText:
+class WrittenText(NamedTuple):
     """Text of a block, and the place and the type of the block."""
 
     place: str
@@ -90,31 +89,34 @@ def write_messages(
     """
     written = WrittenMessages()
     for index, msg in enumerate(msgs):
-        for blocks in _split_at_results(msg):
-            _MessageWriter(written, msg, f"msgs[{index}]", separator, protect, kinds).write(blocks)
+        place = f"msgs[{index}]"
+        if isinstance(msg.content, str):  # most messages
+            _write_text(written, msg, msg.content, place, protect)
+        else:
+            _MessageWriter(written, msg, place, separator, protect, kinds, not msg.content).write(msg.content)
     return written
 
 
-def _split_at_results(msg: Msg) -> Iterator[list[tuple[int, Block]]]:
-    """Yields the blocks of a message in groups. A tool result is a group of its own."""
-    group: list[tuple[int, Block]] = []
-    for index, block in enumerate(msg.blocks):
-        if block.type == "tool_result":
-            if group:
-                yield group
-            yield [(index, block)]
-            group = []
-        else:
-            group.append((index, block))
-    if group or not msg.blocks:
-        yield group
+def _write_text(
+    written: WrittenMessages, msg: Msg, text: str, place: str, protect: Callable[[str, str], str]
+) -> None:
+    """Writes a message whose content is a string."""
+    place_of_text, role = f"{place}.content[0]", msg.role
+    if role == "user":
+        text = protect(text, place_of_text)
+    message = {"role": role, "content": text}
+    if msg.name not in ("", role):
+        message["name"] = protect(msg.name, f"{place}.name")
+    written.messages.append(message)
+    written.texts.append(WrittenText(place_of_text, text))
 
 
 @dataclass(slots=True)
 class _MessageWriter:
-    """Writer of one message.
+    """Writer of one message whose content is a list of blocks.
 
     Attributes:
+        is_open: True if there is a block that is not written yet, or if the message has no blocks.
         parts: Content of the message.
         has_media: True if one of the parts is not a text.
     """
@@ -125,15 +127,20 @@ class _MessageWriter:
     separator: str
     protect: Callable[[str, str], str]
     kinds: Collection[str]
+    is_open: bool
     parts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     thinking: list[str] = field(default_factory=list[str])
     calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     has_media: bool = False
 
-    def write(self, blocks: Sequence[tuple[int, Block]]) -> None:
-        for index, block in blocks:
+    def write(self, blocks: Sequence[Block]) -> None:
+        for index, block in enumerate(blocks):
             place = f"{self.place}.content[{index}]"
             match block.type:
+                case "tool_result":
+                    self._finish()
+                    self._write_result(block, place)
+                    continue
                 case "text":
                     is_user = self.msg.role == "user"
                     self._add_text(self.protect(block.text, place) if is_user else block.text, place)
@@ -144,33 +151,39 @@ class _MessageWriter:
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
                     self.written.texts.append(WrittenText(place, block.name, block.type))
-                case "tool_result":
-                    self._write_result(block, place)
-                    return
                 case "image" | "audio" | "video" | "document":
                     self._add_media(block, place)
                 case "opaque" | "invalid":
                     self._omit(place, f"a chat template cannot write a block of the type {block.type}")
                 case _:
                     assert_never(block)
-        self.written.messages.append(self._finish())
+            self.is_open = True
+        self._finish()
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> None:
+        """Adds a message with the blocks since the last tool result, if there are any."""
+        if not self.is_open:
+            return
         role = "assistant" if self.calls else self.msg.role
-        message: dict[str, Any] = {"role": role, "content": self._content()}
+        message: dict[str, Any] = {"role": role, "content": self._take_content()}
         if self.msg.name not in ("", role):
             message["name"] = self.protect(self.msg.name, f"{self.place}.name")
         if self.thinking:
             message["reasoning_content"] = "\n".join(self.thinking)
-        return {**message, "tool_calls": self.calls} if self.calls else message
+        if self.calls:
+            message["tool_calls"] = self.calls
+        self.written.messages.append(message)
+        self.thinking, self.calls, self.is_open = [], [], False
 
-    def _content(self) -> str | list[dict[str, Any]]:
-        return self.parts if self.has_media else self.separator.join(part["text"] for part in self.parts)
+    def _take_content(self) -> str | list[dict[str, Any]]:
+        parts, has_media = self.parts, self.has_media
+        self.parts, self.has_media = [], False
+        return parts if has_media else self.separator.join([part["text"] for part in parts])
 
     def _write_result(self, block: ToolResultBlock, place: str) -> None:
         def add(item: Block) -> None:
             if isinstance(item, TextBlock):
-                self._add_text(self.protect(item.text, place), place)
+                self._add_text(self.protect(item.text, place), place, block.type)
             elif isinstance(item, MediaBlock):
                 self._add_media(item, place)
             else:
@@ -178,14 +191,15 @@ class _MessageWriter:
 
         output = write_output(block, add)
         if isinstance(output, str):
-            self._add_text(self.protect(output, place), place)
-        message = {"role": "tool", "content": self._content(), "tool_call_id": block.id}
-        name = self.protect(block.name, place)
-        self.written.messages.append({**message, "name": name} if name else message)
+            self._add_text(self.protect(output, place), place, block.type)
+        message = {"role": "tool", "content": self._take_content(), "tool_call_id": block.id}
+        if name := self.protect(block.name, place):
+            message["name"] = name
+        self.written.messages.append(message)
 
-    def _add_text(self, text: str, place: str) -> None:
+    def _add_text(self, text: str, place: str, type: str = "text") -> None:
         self.parts.append({"type": "text", "text": text})
-        self.written.texts.append(WrittenText(place, text))
+        self.written.texts.append(WrittenText(place, text, type))
 
     def _add_media(self, block: MediaBlock, place: str) -> None:
         if block.type not in self.kinds:

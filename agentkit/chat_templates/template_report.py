@@ -138,7 +138,7 @@ def inspect_template(template: ChatTemplate) -> TemplateReport:
         or probe.writes([_USER, {**_CALL, "content": "Replyword"}, _RESULT], "Replyword", tools=[_TOOL]),
         any_call_id=probe.writes([_USER, _LONG_CALL, _LONG_RESULT], "Firstword")
         or not probe.writes([_USER, _CALL, _RESULT], "Firstword"),
-        results=probe.writes([_USER, _CALL, _RESULT], "Resultword", tools=[_TOOL]),
+        results=probe.writes_results,
         thinking=probe.writes_thinking,
         call_thinking=probe.writes_call_thinking,
         earlier_thinking=probe.writes([_USER, _THINKING, _USER, _REPLY], "Thinkingword"),
@@ -193,6 +193,11 @@ class TemplateProbe:
     def writes_calls(self) -> bool:
         """True if the template writes tool calls."""
         return self.writes([_USER, _CALL, _RESULT], "probe_tool", "Firstword", tools=[_TOOL])
+
+    @cached_property
+    def writes_results(self) -> bool:
+        """True if the template writes tool results."""
+        return self.writes([_USER, _CALL, _RESULT], "Resultword", tools=[_TOOL])
 
     @cached_property
     def writes_thinking(self) -> bool:

@@ -5,9 +5,9 @@ tests compare the texts of both.
 
 Spans
     Templates for training put the text that the model writes into a block `generation`. The environment prints a
-    private character at the start and at the end of such a block. `render_chat` removes the characters and returns
+    control character at the start and at the end of such a block. `render_chat` removes the characters and returns
     their positions. This works in macros too, where transformers finds wrong positions. If the template captures
-    the output of a block, for example with `set`, the private characters could change what a filter does. Then the
+    the output of a block, for example with `set`, the characters could change what a filter does. Then the
     text is also rendered without these characters, and the texts must be equal.
 """
 
@@ -29,9 +29,12 @@ __all__ = [
     "ChatTemplateCode",
     "ChatVariables",
     "Rendering",
+    "build_values",
     "choose_marks",
     "compile_chat",
     "list_literals",
+    "list_texts",
+    "refuse_rendering",
     "render_chat",
 ]
 
@@ -39,7 +42,8 @@ _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 """Keys of a message that may contain thinking. Templates read different keys."""
 _MAX_SOURCE: Final = 1_000_000  # characters of a template
-_FIRST_MARK: Final = 0x10FF00  # first character that may mark a span: a private-use character
+_MARKS: Final = ("\x02", "\x03")  # characters that mark a span, if no value contains them
+_FIRST_MARK: Final = 0x10FF00  # first character that marks a span otherwise: a private-use character
 
 
 class Rendering(NamedTuple):
@@ -107,18 +111,21 @@ def render_chat(
             message is not in the rendered text.
         MissingExtraError: The package jinja2 is not installed.
     """
-    code = compile_chat(source, name)
-    messages = [_prepare_message(message) for message in variables.messages]
-    final = _mark_final(messages, continued, source, name) if continued else ""
-    values = {
-        "messages": messages,
+    code, values = compile_chat(source, name), build_values(variables)
+    final = _mark_final(values["messages"], continued, source, name) if continued else ""
+    rendering = _render(code, values, name)
+    return _cut_continuation(rendering, final, name) if continued else rendering
+
+
+def build_values(variables: ChatVariables) -> dict[str, Any]:
+    """Returns the variables of a chat template by name, with the messages as transformers passes them."""
+    return {
+        "messages": [_prepare_message(message) for message in variables.messages],
         "tools": variables.tools,
         "documents": variables.documents,
         "add_generation_prompt": variables.add_generation_prompt,
         **variables.others,
     }
-    rendering = _render(code, values, name)
-    return _cut_continuation(rendering, final, name) if continued else rendering
 
 
 def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
@@ -184,8 +191,12 @@ def _has_spans(node: nodes.Node) -> bool:
 def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Rendering:
     if not code.has_spans:
         return Rendering(_render_text(code.template, values, name))
-    start, end = choose_marks(values)
-    marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
+    start, end = _MARKS
+    printed = {SPAN_START: _Mark(start), SPAN_END: _Mark(end)}
+    marked = _render_text(code.template, {**values, **printed}, name)
+    if any(marked.count(mark._character) != mark._count for mark in printed.values()):
+        start, end = choose_marks(values)  # a value contains one of the characters, or a filter rewrote them
+        marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
     rendering = _remove_marks(marked, start, end)
     if code.captures_spans:
         text = _render_text(code.template, values, name)
@@ -197,10 +208,11 @@ def _render_text(template: Template, values: Mapping[str, Any], name: str) -> st
     try:
         return template.render(values)
     except Exception as error:  # a template can raise any error
-        _refuse(name, error)
+        refuse_rendering(name, error)
 
 
-def _refuse(name: str, error: Exception) -> NoReturn:
+def refuse_rendering(name: str, error: Exception) -> NoReturn:
+    """Raises a `TemplateError` with the line of an error that a template raised."""
     traceback, line = error.__traceback__, None
     while traceback is not None:  # the last frame of the template has the line of the error
         if traceback.tb_frame.f_code.co_filename == "<template>":
@@ -213,25 +225,40 @@ def _refuse(name: str, error: Exception) -> NoReturn:
 # -- spans -------------------------------------------------------------------------------------------------------
 
 
+class _Mark:
+    """Character at the start or at the end of a span. It counts how often the template prints it."""
+
+    __slots__ = ("_character", "_count")
+
+    def __init__(self, character: str) -> None:
+        self._character = character
+        self._count = 0
+
+    def __str__(self) -> str:
+        self._count += 1
+        return self._character
+
+
 def choose_marks(values: Any) -> tuple[str, str]:
     """Returns two private characters that none of the values contains."""
-    texts = [*_list_texts(values)]
+    texts = [*list_texts(values)]
     code = _FIRST_MARK
     while any(chr(code) in text or chr(code + 1) in text for text in texts):
         code += 2
     return chr(code), chr(code + 1)
 
 
-def _list_texts(value: Any) -> Iterator[str]:
+def list_texts(value: Any) -> Iterator[str]:
+    """Yields all texts in a JSON value, and the keys of its objects."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, item in cast("Mapping[str, Any]", value).items():
             yield key
-            yield from _list_texts(item)
+            yield from list_texts(item)
     elif isinstance(value, list | tuple):
         for item in cast("Iterable[Any]", value):
-            yield from _list_texts(item)
+            yield from list_texts(item)
 
 
 def _remove_marks(marked: str, start: str, end: str) -> Rendering:
@@ -257,6 +284,8 @@ def _remove_marks(marked: str, start: str, end: str) -> Rendering:
 
 
 def _prepare_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    if type(message) is dict and None not in message.values() and message.keys().isdisjoint(_REASONING):
+        return message  # templates cannot change it
     prepared = {key: value for key, value in message.items() if value is not None}
     for key in _REASONING:
         if key in prepared:
@@ -266,6 +295,7 @@ def _prepare_message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mark_final(messages: list[dict[str, Any]], key: str, source: str, name: str) -> str:
     """Adds a mark to the text that the model continues. Returns the text."""
+    messages[-1] = {**messages[-1]}
     final = messages[-1].get(key)
     keys = [other for other in _REASONING if messages[-1].get(other) == final] if key in _REASONING else [key]
     if final is None or not any(other in source for other in keys):

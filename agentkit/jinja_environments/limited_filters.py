@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from agentkit.jinja_environments.functions import raise_error
 from agentkit.jinja_environments.limits import (
     ITEM_SIZE,
+    READ,
     check_size,
     check_widths,
     count_items,
@@ -63,17 +64,20 @@ def _limit_filter(function: Callable[..., Any], check: _Check | None) -> Callabl
     @wraps(function)
     def call_limited(*args: Any, **kwargs: Any) -> Any:
         value = args[position]
-        count_steps(ITEM_SIZE * len(value) if isinstance(value, _CONTAINERS) else ITEM_SIZE)
-        if is_read:
-            count_read(value)
+        if type(value) is str:
+            count_steps(ITEM_SIZE + len(value) // READ if is_read else ITEM_SIZE)
+        else:
+            count_steps(ITEM_SIZE * len(value) if isinstance(value, _CONTAINERS) else ITEM_SIZE)
+            if is_read:
+                count_read(value)
         if check is not None:
             value = check(*args[position:], **kwargs)
             args = (*args[:position], value, *args[position + 1 :])
         result = function(*args, **kwargs)
-        if isinstance(result, Iterator):
-            texts = [text for text in (*args[position + 1 :], *kwargs.values()) if isinstance(text, str)]
-            return count_items(cast("Iterator[Any]", result), ITEM_SIZE * (1 + sum(map(len, texts))))
-        return measure(result)
+        if type(result) is str or not isinstance(result, Iterator):
+            return measure(result)
+        texts = [text for text in (*args[position + 1 :], *kwargs.values()) if isinstance(text, str)]
+        return count_items(cast("Iterator[Any]", result), ITEM_SIZE * (1 + sum(map(len, texts))))
 
     return call_limited
 

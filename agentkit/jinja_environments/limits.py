@@ -16,6 +16,7 @@ from agentkit.jinja_environments.functions import raise_error
 
 __all__ = [
     "ITEM_SIZE",
+    "READ",
     "check_bits",
     "check_size",
     "check_widths",
@@ -46,7 +47,7 @@ _EMPTY: Final[Any] = _DICT()
 _VIEWS: Final[Any] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _CONTAINERS: Final[Any] = _MEASURED + _VIEWS
 _SHORT: Final = 250  # texts up to this length are read without a count
-_READ: Final = 8  # characters that are read in one step
+READ: Final = 8  # characters that are read in one step
 
 
 class _Rendering:
@@ -126,12 +127,12 @@ def count_text(size: int) -> None:
 
 def measure(value: Any) -> Any:
     """Checks and counts the size of a value that the template created. Returns the value."""
-    if isinstance(value, str):
+    if type(value) is str or isinstance(value, str):
         count_text(len(value))
     elif isinstance(value, _MEASURED):
         size, _ = find_size(value)
         check_size(size)
-        count_steps(_CONTAINER + ITEM_SIZE * len(value) + size // _READ)
+        count_steps(_CONTAINER + ITEM_SIZE * len(value) + size // READ)
     elif isinstance(value, int):
         check_bits(value.bit_length())
     return value
@@ -139,7 +140,10 @@ def measure(value: Any) -> Any:
 
 def measure_slice(value: Any) -> Any:
     """Counts the size of a part of a text or list. Returns the value."""
-    count_steps(len(value) if isinstance(value, str) else _CONTAINER + ITEM_SIZE * len(value))
+    if isinstance(value, str):
+        count_steps(len(value))
+    elif isinstance(value, _MEASURED):
+        count_steps(_CONTAINER + ITEM_SIZE * len(value))
     return value
 
 
@@ -153,9 +157,9 @@ def count_read(value: Any) -> Any:
     """Counts the steps of an operation that reads the whole value. Returns the value."""
     if type(value) is str or isinstance(value, str):
         if len(value) > _SHORT:
-            count_steps(len(value) // _READ)
+            count_steps(len(value) // READ)
     elif isinstance(value, _CONTAINERS):
-        count_steps(find_size(value)[0] // _READ)
+        count_steps(find_size(value)[0] // READ)
     return value
 
 
@@ -183,9 +187,13 @@ def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int
     parts: Iterable[Any] = chain(value, value.values()) if hasattr(value, "values") else value
     size = inner = 0
     for part in parts:
+        if type(part) is str:  # most parts
+            size += len(part) + ITEM_SIZE
+            continue
         part_size, part_nesting = _find_size(part, sizes, outer + 1)
         size += part_size + ITEM_SIZE
-        inner = max(inner, part_nesting)
+        if part_nesting > inner:
+            inner = part_nesting
     if outer + inner >= _MAX_NESTING:
         raise_error(f"a value of the template is nested too deeply. The limit is {_MAX_NESTING}")
     sizes[id(value)] = (size, inner + 1, value)

@@ -34,6 +34,14 @@ def add(*values: Any) -> Any:
 
 def concatenate(join: Callable[[Iterable[Any]], str], *values: Any) -> str:
     """Returns the texts of values as one text, `a ~ b ~ c`, with a function of jinja that joins texts."""
+    size = 0
+    for value in values:
+        if type(value) is not str:
+            break
+        size += len(value)
+    else:
+        count_text(size)
+        return "".join(values)
     texts = [value if isinstance(value, str) else str(value) for value in values]
     count_text(sum(map(len, texts)))
     return join(texts)
