@@ -21,6 +21,7 @@ REQUIRED_PACKAGES = {
     "test_llama_cpp.py": "xllamacpp",
     "test_llama_cpp_prompts.py": "xllamacpp",
     "test_gemini_protobuf.py": "google.ai.generativelanguage",
+    "test_large_logs.py": "ray",
     "test_mcp_types.py": "mcp_types",
     "test_response_templates.py": "transformers",
     "test_training.py": "datasets",
