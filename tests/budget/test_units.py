@@ -191,6 +191,13 @@ def test_examples_are_dropped_after_the_history_and_never_are_the_task() -> None
     assert plan.weight(plan.end) == 1  # the pinned request; the system prompt is not counted
 
 
+def test_all_examples_may_be_dropped_but_the_last_unit() -> None:
+    units = Units()
+    units.extend(EXAMPLES[:6], lambda msg: 1, frozenset())
+    plan = CutPlan([DropExamples()], units, 100, lambda msg: 1)
+    assert plan.weight(plan.end) == 2  # the last example has two messages; the system prompt is not counted
+
+
 def test_a_pinned_example_stays() -> None:
     units = Units()
     pinned = [EXAMPLES[0], _example(0, "a", pinned=True), *EXAMPLES[2:]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -261,13 +261,16 @@ LAYOUT = WireLayout(proofs={"thinking": "signature", "redacted": "data"})
 
 
 def find_stale(
-    messages: Sequence[tuple[Msg, Any]], parts: Sequence[Sequence[dict[str, Any]]], changed: int | None = None
+    messages: Sequence[tuple[Msg, Any]],
+    parts: Sequence[Sequence[dict[str, Any]]],
+    changed: int | None = None,
+    needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> set[Any]:
     """Returns the paths of stale thinking. Each item of `parts` is the content of an assistant turn."""
     turns = TracedConversation([msg for msg, _ in messages], [origin for _, origin in messages])
     user = {"role": "user", "content": "hi"}
     contents = [turn for content in parts for turn in (user, {"role": "assistant", "content": [*content]})]
-    return find_stale_thinking({"messages": contents}, LAYOUT, turns, changed)
+    return find_stale_thinking({"messages": contents}, LAYOUT, turns, changed, needs_thinking)
 
 
 def think(prefix: str | None = None, **proof: Any) -> ThinkingBlock:
@@ -302,3 +305,14 @@ def test_redacted_thinking_is_found_by_its_data() -> None:
     msg = Msg("Friday", blocks, "assistant")
     assert find_stale([(TASK, 0), (msg, 1)], [parts]) == {(1, 0), (1, 1)}
     assert find_stale([(TASK, 0), (msg, 1)], [parts[1:]]) == set()
+
+
+def test_a_reply_without_thinking_is_part_of_the_prefix_even_if_such_replies_need_thinking() -> None:
+    searches = [{"type": "search"}]
+    user, reply = {"role": "user", "content": "hi"}, {"role": "assistant", "content": searches}
+    prefix = prefix_digest({"messages": [user, reply, user]}, LAYOUT)
+    msg = Msg("Friday", [think(prefix, signature="a")], "assistant")
+    searched = Msg("Friday", "Searched.", "assistant")
+    messages = [(TASK, 0), (searched, 1), (TASK, 2), (msg, 3)]
+    stale = find_stale(messages, [searches, [SIGNED]], None, lambda turn: turn["role"] == "assistant")
+    assert stale == set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 from agentkit import (
@@ -16,6 +17,7 @@ from agentkit import (
     OpaqueState,
     TextBlock,
     ThinkingBlock,
+    Tool,
     ToolResultBlock,
     URLSource,
 )
@@ -284,10 +286,11 @@ def test_a_pickled_plan_keeps_its_ledger() -> None:
     assert stored == plan
 
 
-def test_the_texts_of_frames_are_not_in_the_representation_of_a_plan() -> None:
+def test_tools_and_texts_of_frames_are_not_in_the_representation_of_a_plan() -> None:
     plan = lower([text_msg("Bob", "hi"), text_msg("Eve", "ho")], MultiAgentHistory())
     assert plan.frames is not None
     assert "frames" not in repr(plan)
+    assert "tools" not in repr(replace(plan, tools=(Tool("look", "Look.", {}),)))
 
 
 def test_a_cut_changes_no_block_and_no_cached_prefix_by_default() -> None:
