@@ -30,6 +30,8 @@ _AGENT: Final = {"name": "agent", "version": "unknown"}
 _STEP_KEYS: Final = frozenset(
     {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
 )
+_ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
+"""Roles of messages by the source of their step. The name of a speaker is the role if the step has no name."""
 _METADATA: Final = "atif"
 """Key in the metadata of a message for the other fields of its step, such as `metrics`."""
 
@@ -84,8 +86,7 @@ class _StepReader:
         if source == "agent":
             self._read_reply(step, content, place)
         elif source in ("system", "user"):
-            role: Literal["system", "user"] = "system" if source == "system" else "user"
-            self._add(step, role, _join(content), role)
+            self._add(step, source, _join(content))
         else:
             refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {source!r}")
         observation = as_object(step.get("observation"))
@@ -99,14 +100,15 @@ class _StepReader:
             self._read_call(get_object(call, f"{place}.tool_calls[{index}]"), f"{place}.tool_calls[{index}]")
             for index, call in enumerate(get_list(step, "tool_calls", place))
         ]
-        texts = [block for block in content if not (calls and isinstance(block, TextBlock) and not block.text)]
+        is_empty = content == [TextBlock("")] and (calls or thinking)  # ATIF requires a message in each step
+        texts = [] if is_empty else content
         blocks = [*([ThinkingBlock(thinking)] if thinking else []), *texts, *calls]
         ids = as_object(step.get("metrics")).get("completion_token_ids")
         if ids:
             self.tokens[len(self.msgs)] = ids
         is_copied = step.get("is_copied_context") or step.get("llm_call_count") == 0
         weight = as_object(step.get("extra")).get("weight", 0 if is_copied else None)
-        self._add(step, "assistant", _join(blocks), "assistant", weight)
+        self._add(step, "assistant", _join(blocks), weight)
 
     def _read_call(self, call: dict[str, Any], place: str) -> Block:
         id, name = get_text(call, "tool_call_id", place), get_text(call, "function_name", place)
@@ -127,7 +129,6 @@ class _StepReader:
         step: dict[str, Any],
         role: Literal["system", "user", "assistant"],
         content: Any,
-        name: str,
         weight: Weight = None,
     ) -> None:
         extra = as_object(step.get("extra"))
@@ -136,7 +137,8 @@ class _StepReader:
         others = {**others, "extra": fields} if fields else {k: v for k, v in others.items() if k != "extra"}
         timestamp = get_text(step, "timestamp", "steps") or None
         metadata = {_METADATA: others} if others else None
-        self.msgs.append(Msg(get_text(extra, "name", "extra") or name, content, role, None, timestamp, metadata))
+        name = role if extra.get("name") is None else get_text(extra, "name", "extra")
+        self.msgs.append(Msg(name, content, role, None, timestamp, metadata))
         self.weights.append(weight)
 
     def _read_content(self, content: object, place: str) -> list[Block]:
@@ -163,19 +165,24 @@ def _join(blocks: Sequence[Block]) -> Any:
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     losses.check_fields(sample, "tools", "weights", "tokens", "extra")
+    losses.check_tool_names(sample.msgs)
     steps: list[dict[str, Any]] = []
     for index, msg in enumerate(sample.msgs):
         place = f"msgs[{index}]"
         if msg.tool_results:
             losses.check_results(msg, sample.get_weight(index), place)
             _write_results(msg, steps, losses, place)
-        elif msg.name == "environment" and steps:
+        elif msg.name == "environment" and msg.role == "user" and steps:
+            losses.check_weight(sample.get_weight(index), place)
             content = _write_content(msg.blocks, losses, place)
             _get_results(steps).append({"content": content})
         else:
             steps.append(_write_step(sample, index, len(steps) + 1, losses))
     named = {"name": sample.viewer} if sample.viewer else {}
-    agent = {**_AGENT, **named, **as_object(sample.extra.get("agent"))}
+    described = as_object(sample.extra.get("agent"))
+    if "agent" in sample.extra and (not described or "tool_definitions" in described):
+        losses.add("extra.agent", "the format has an object without tools that describes the agent")
+    agent = {**_AGENT, **named, **described}
     if sample.tools:
         agent["tool_definitions"] = dump_tools(sample)
     extra = {key: value for key, value in sample.extra.items() if key != "agent"}
@@ -187,6 +194,7 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
     is_reply = msg.role == "assistant" or bool(msg.tool_uses)
     others = copy_json(as_object((msg.metadata or {}).get(_METADATA)))
     content = [block for block in msg.blocks if block.type not in ("thinking", "tool_use")]
+    losses.check_reply(msg, place)
     step: dict[str, Any] = {"step_id": number, "source": "agent" if is_reply else msg.role}
     if msg.timestamp:
         step["timestamp"] = msg.timestamp
@@ -194,7 +202,7 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
     if msg.thinking:
         step["reasoning_content"] = msg.thinking
     for call in msg.tool_uses:
-        losses.check_arguments(call, place)
+        losses.check_call(call, place)
     if msg.tool_uses:
         step["tool_calls"] = [
             {"tool_call_id": call.id, "function_name": call.name, "arguments": call.copy_input()}
@@ -203,25 +211,18 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
     ids = (sample.tokens or {}).get(index)
     if ids:
         others["metrics"] = {**as_object(others.get("metrics")), "completion_token_ids": list(ids)}
-    extra = _write_extra(msg, weight, is_reply, losses, place)
+    extra: dict[str, Any] = {} if msg.name == _ROLES[step["source"]] else {"name": msg.name}
+    losses.check_weight(weight, place, is_reply=is_reply, has_weights=True)
+    if is_reply and isinstance(weight, int):
+        extra["weight"] = weight
     if extra or others.get("extra"):
         others["extra"] = {**as_object(others.get("extra")), **extra}
     return {**step, **others}
 
 
-def _write_extra(msg: Msg, weight: Any, is_reply: bool, losses: LossLog, place: str) -> dict[str, Any]:
-    """Returns the name of the speaker and the weight. A step has no own fields for them."""
-    role = "assistant" if is_reply else msg.role
-    extra: dict[str, Any] = {} if msg.name in ("", role) else {"name": msg.name}
-    if isinstance(weight, tuple) or (weight and not is_reply):
-        losses.add(place, "the format has weights for whole replies only")
-    elif weight is not None and is_reply:
-        extra["weight"] = weight
-    return extra
-
-
 def _write_results(msg: Msg, steps: list[dict[str, Any]], losses: LossLog, place: str) -> None:
     for block in msg.tool_results:
+        losses.check_output(block, place)
         output = write_output(block, lambda item: item)
         content = output if isinstance(output, str) else _write_content(output, losses, place)
         _get_results(steps).append({"source_call_id": block.id, "content": content})
@@ -245,7 +246,8 @@ def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str 
         if isinstance(block, TextBlock):
             parts.append({"type": "text", "text": block.text})
         elif isinstance(block, ImageBlock) and isinstance(block.source, URLSource):
-            source = {"media_type": block.source.media_type or "image/png", "path": block.source.url}
+            losses.check_source(block.source, place)
+            source = {"media_type": block.source.guessed_type or "image/png", "path": block.source.url}
             parts.append({"type": "image", "source": source})
         else:
             losses.add_block(block, place)

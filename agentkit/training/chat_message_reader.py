@@ -19,6 +19,7 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.messages.sources import Base64Source, source_from_url
+from agentkit.tools.error_marks import split_error_mark
 from agentkit.training.row_values import drop_none, get_list, get_object, get_text, refuse
 from agentkit.training.sample import MessageWeight, Weight
 
@@ -158,7 +159,7 @@ class ChatMessageReader:
         content = values.get("content")
         if values.get("ipython") and isinstance(content, str) and (call := _parse_call(content)):
             content, calls = None, [call]
-        if content != "" or not (calls or values.get("function_call")):
+        if content != "" or not (blocks or calls or values.get("function_call")):
             blocks += self.read_content(content, f"{place}.content")
         if refusal := get_text(values, "refusal", place):
             blocks.append(TextBlock(refusal))
@@ -195,7 +196,8 @@ class ChatMessageReader:
             id = next(named, "") or next(iter(self.open_calls), "")
             if not id:
                 refuse(place, "there is no tool call before the result")
-        return ToolResultBlock(id, name or self.open_calls.pop(id, ""), output)
+        text, is_error = split_error_mark(output) if isinstance(output, str) else (output, False)
+        return ToolResultBlock(id, name or self.open_calls.pop(id, ""), text, is_error)
 
 
 def _join(blocks: Sequence[Block]) -> Any:

@@ -58,19 +58,21 @@ class ChatMessageWriter:
     def write(self, msg: Msg, weight: MessageWeight, place: str) -> list[dict[str, Any]]:
         """Returns a message as one or several dicts."""
         if isinstance(msg.content, str):
-            if weight is None and (msg.name == msg.role or not msg.name):
-                return [{"role": msg.role, "content": msg.content}]
             message: dict[str, Any] = {"role": msg.role, "content": msg.content}
-            if msg.name and msg.name != msg.role:
-                message["name"] = msg.name
-            return [self._add_weight(message, weight, place)]
+            if weight is None and msg.name == msg.role:
+                return [message]
+            return [self._add_fields(message, msg, weight, place)]
         results = [self._write_result(block, f"{place}.content[{i}]") for i, block in _list_results(msg)]
         if results and len(results) == len(msg.content):
-            if weight:
-                self.losses.add(place, "the format trains no tool results")
+            self.losses.check_weight(weight, place)
             return results
-        others = self._add_weight(self._write_blocks(msg, place), weight, place)
-        return [*results, others] if msg.blocks[0].type == "tool_result" else [others, *results]
+        others = self._add_fields(self._write_blocks(msg, place), msg, weight, place)
+        if not results:
+            return [others]
+        is_result = [block.type == "tool_result" for block in msg.blocks]
+        if is_result != sorted(is_result, reverse=is_result[0]):
+            self.losses.add(place, "the format has tool results only before or after all other content")
+        return [*results, others] if is_result[0] else [others, *results]
 
     def _write_blocks(self, msg: Msg, place: str) -> dict[str, Any]:
         content: list[Block] = []
@@ -88,12 +90,11 @@ class ChatMessageWriter:
                     pass
                 case "opaque" | "invalid":
                     self.losses.add_block(block, f"{place}.content[{index}]")
+        self.losses.check_reply(msg, place)
         message: dict[str, Any] = {
             "role": "assistant" if calls else msg.role,
             "content": self._write_content(content, place, is_call=bool(calls)),
         }
-        if msg.name and msg.name != message["role"]:
-            message["name"] = msg.name
         if thinking:
             message["reasoning_content"] = "\n".join(thinking)
         return {**message, "tool_calls": calls} if calls else message
@@ -110,6 +111,7 @@ class ChatMessageWriter:
             return {"type": "text", "text": block.text}
         source = block.source if isinstance(block, MediaBlock) else None
         if isinstance(block, ImageBlock) and source is not None:
+            self.losses.check_source(source, place)
             return {"type": "image_url", "image_url": {"url": write_url(source)}}
         if isinstance(block, AudioBlock) and isinstance(source, Base64Source):
             audio = {"data": source.data, "format": source.media_type.rpartition("/")[2]}
@@ -118,24 +120,27 @@ class ChatMessageWriter:
         return None
 
     def _write_call(self, block: ToolUseBlock, place: str) -> dict[str, Any]:
-        if not self.text_arguments:
-            self.losses.check_arguments(block, place)
+        self.losses.check_call(block, place, is_text=self.text_arguments)
         arguments: Any = block.arguments if self.text_arguments else block.copy_input()
         return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
 
     def _write_result(self, block: ToolResultBlock, place: str) -> dict[str, Any]:
+        self.losses.check_output(block, place)
         output = write_output(block, lambda item: self._write_part(item, place))
         content: Any = output if isinstance(output, str) else [part for part in output if part]
         message = {"role": "tool", "tool_call_id": block.id, "content": content}
         return {**message, "name": block.name} if block.name else message
 
-    def _add_weight(self, message: dict[str, Any], weight: MessageWeight, place: str) -> dict[str, Any]:
-        if isinstance(weight, tuple):
-            self.losses.add_block_weights(place)
-        elif weight is not None and self.has_weights and message["role"] == "assistant":
-            return {**message, "weight": weight}
-        elif weight and message["role"] != "assistant":
-            self.losses.add(place, "the format trains only messages of the assistant")
+    def _add_fields(self, message: dict[str, Any], msg: Msg, weight: MessageWeight, place: str) -> dict[str, Any]:
+        """Returns a message with the name of its speaker and its weight."""
+        is_reply = message["role"] == "assistant"
+        if not msg.name:
+            self.losses.add(f"{place}.name", "the format has no empty name")
+        elif msg.name != message["role"]:
+            message["name"] = msg.name
+        self.losses.check_weight(weight, place, is_reply=is_reply, has_weights=self.has_weights)
+        if self.has_weights and is_reply and isinstance(weight, int):
+            message["weight"] = weight
         return message
 
 

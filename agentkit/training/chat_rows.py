@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from agentkit.json_values import copy_json
 from agentkit.messages.message import Msg
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
 from agentkit.training.loss_log import LossLog
 from agentkit.training.preference_rows import read_preference, write_preference
-from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
+from agentkit.training.row_formats import RowFormat, refuse_format, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools_column, read_tools
 from agentkit.training.row_values import get_list, refuse
-from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
+from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample, is_reply
 from agentkit.training.sharegpt_rows import read_sharegpt
 
 __all__ = ["DSPY", "OPENAI", "TRL"]
@@ -69,42 +70,52 @@ def _read_trl(row: dict[str, Any], system: str | None) -> Sample:
     return _create(row, [*prompt, *completion], weights, system, _TRL_COLUMNS)
 
 
-def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any] | list[dict[str, Any]]:
     if sample.rejected:
         return write_preference(sample, losses, first)
     losses.check_fields(sample, "tools", "weights", "extra")
     writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
-    row: dict[str, Any]
-    if _find_completion(first) is None:
-        for index, msg in enumerate(sample.msgs):
-            if sample.get_weight(index) == 0 and msg.role == "assistant":
-                losses.add(f"msgs[{index}]", "the column messages has no weights, so the reply will be trained")
-        row = {"messages": writer.write_all(sample.msgs, sample.all_weights)}
-    else:
-        start = _find_completion(sample)
-        if start is None:
-            losses.add("weights", "a row with a completion trains only the last replies")
-            start = len(sample.msgs) - 1
-        prompt, completion = sample.msgs[:start], sample.msgs[start:]
-        weights: Sequence[MessageWeight] = sample.all_weights or [None] * len(sample.msgs)
-        row = {
-            "prompt": writer.write_all(prompt, weights[:start]),
-            "completion": writer.write_all(completion, weights[start:], offset=start),
-        }
-    return {**row, **dump_tools_column(sample, as_text=True), **sample.extra}
+    others = {**dump_tools_column(sample, as_text=True), **sample.extra}
+    if _has_completions(first):
+        return [{**row, **others} for row in _write_completions(sample, writer)]
+    return {"messages": writer.write_all(sample.msgs, sample.all_weights), **others}
 
 
-def _find_completion(sample: Sample) -> int | None:
-    """Returns the index of the first trained reply, if the weights train exactly the replies from there on.
+def _has_completions(first: Sample) -> bool:
+    """Returns True if the weights choose replies, and the first sample has a prompt before each trained reply."""
+    has_weights = any(first.get_weight(index) is not None for index in _list_replies(first))
+    return has_weights and 0 not in _list_trained(first)
 
-    Returns None if there is no message before this reply, because a prompt is not empty.
-    """
-    replies = [index for index, msg in enumerate(sample.msgs) if msg.role == "assistant" or msg.tool_uses]
-    weights = [sample.get_weight(index) for index in replies]
-    if sample.weights is None or 1 not in weights:
-        return None
-    count = weights.index(1)
-    return (replies[count] or None) if weights == [0] * count + [1] * (len(weights) - count) else None
+
+def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[str, Any]]:
+    """Returns one row for each trained reply, because trl trains all messages of a completion."""
+    losses = writer.losses
+    trained = _list_trained(sample)
+    if 0 in trained:
+        losses.add("msgs[0]", "the format has no empty prompt, so the reply will not be trained")
+        trained.remove(0)
+    if not trained:
+        raise refuse_format(losses.format, "weights", "a row with a completion trains a reply, and there is none")
+    for index in range(trained[-1] + 1, len(sample.msgs)):
+        losses.add(f"msgs[{index}]", "a row with a completion ends with a trained reply")
+    written: list[list[dict[str, Any]]] = []
+    for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):
+        weight = sample.get_weight(index)
+        is_expressed = is_reply(msg) and not isinstance(weight, tuple)  # by the place of the reply in the row
+        written.append(writer.write(msg, None if is_expressed else weight, f"msgs[{index}]"))
+    prompts = [[message for messages in written[:index] for message in messages] for index in trained]
+    return [
+        copy_json({"prompt": prompt, "completion": written[index]})
+        for prompt, index in zip(prompts, trained, strict=True)
+    ]
+
+
+def _list_replies(sample: Sample) -> list[int]:
+    return [index for index, msg in enumerate(sample.msgs) if is_reply(msg)]
+
+
+def _list_trained(sample: Sample) -> list[int]:
+    return [index for index in _list_replies(sample) if sample.get_weight(index) != 0]
 
 
 OPENAI: Final = RowFormat(_COLUMNS, read_chat, _write_chat)
@@ -114,4 +125,8 @@ DSPY: Final = RowFormat(_COLUMNS, read_chat, _write_chat)
 """Rows that `format_finetune_data` returns."""
 
 TRL: Final = RowFormat(_TRL_COLUMNS, _read_trl, _write_trl)
-"""Rows of trl: `messages`, or `prompt` and `completion`, or `chosen` and `rejected`."""
+"""Rows of trl: `messages`, or `prompt` and `completion`, or `chosen` and `rejected`.
+
+trl trains all messages of a completion, also those of users and tools. It trains the replies in `messages` only if
+its option `assistant_only_loss` is set (trl 1.16: `SFTTrainer._prepare_dataset`).
+"""

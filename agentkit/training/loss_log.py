@@ -6,14 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from agentkit.messages.blocks import Block, ToolUseBlock
+from agentkit.errors import MessageError
+from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
+from agentkit.messages.sources import Source, URLSource
+from agentkit.tools.error_marks import split_error_mark
 from agentkit.training.row_values import has_none
 from agentkit.training.sample import MessageWeight, Sample
 
 __all__ = ["LossLog"]
 
-_NAMES_OF_ROLES: Final = ("system", "user", "assistant", "tool")
+_POSITIONS: Final = {"thinking": 0, "tool_use": 2}
+"""Position of a block in a reply. Texts and media have the position 1."""
 
 
 @dataclass
@@ -36,31 +41,116 @@ class LossLog:
         """Adds the loss of a block."""
         self.add(place, f"the format has no block of type {block.type}")
 
-    def add_block_weights(self, place: str) -> None:
-        """Adds the loss of weights of single blocks."""
-        self.add(place, "the format has no weights of blocks")
+    def check_weight(
+        self, weight: MessageWeight, place: str, *, is_reply: bool = False, has_weights: bool = False
+    ) -> None:
+        """Adds a loss for a weight that the format has no field for.
 
-    def check_arguments(self, call: ToolUseBlock, place: str) -> None:
-        """Adds a loss if an argument of a tool call is None, and the format has arguments as an object."""
-        if has_none(call.input):
+        Args:
+            weight: Weight of a message.
+            place: Place of the message.
+            is_reply: True if the message is a reply.
+            has_weights: True if the format has weights of replies. Other formats train all replies.
+        """
+        if isinstance(weight, tuple):
+            self.add(place, "the format has no weights of blocks")
+        elif weight is not None and not is_reply:
+            self.add(place, f"the weight {weight} is not that of a reply, and the format has no other weights")
+        elif weight == 0 and not has_weights:
+            self.add(place, "the format has no weights, so the reply will be trained")
+
+    def check_name(self, msg: Msg, viewer: str | None, place: str) -> None:
+        """Adds a loss if a speaker has another name than the role and the viewer, for formats without names."""
+        if msg.name not in (msg.role, viewer):
+            self.add(f"{place}.name", f"the format has no field for the name {msg.name!r}")
+
+    def check_reply(self, msg: Msg, place: str) -> None:
+        """Adds the losses of a message in formats whose replies have a thinking, a content, and tool calls.
+
+        A reader returns the parts in this order, and all tool calls as those of a reply.
+        """
+        last = -1
+        content = [block for block in msg.blocks if block.type not in (*_POSITIONS, "tool_result")]
+        is_reply = msg.role == "assistant"
+        for index, block in enumerate(msg.blocks):
+            if block.type == "tool_result":
+                continue
+            at = f"{place}.content[{index}]"
+            position = _POSITIONS.get(block.type, 1)
+            if position < last or position == last == 0:
+                self.add(at, "the format has one thinking before the content, and tool calls after the content")
+            last = max(position, last)
+            if block.type == "thinking" and not (block.thinking and (is_reply or msg.tool_uses)):
+                self.add(at, "the format has no empty thinking, and no thinking outside replies")
+            elif block == _EMPTY_TEXT and len(content) == 1 < len(msg.blocks):
+                self.add(at, "the format has no empty text beside thinking or tool calls")
+        if msg.tool_uses and not is_reply:
+            self.add(place, f"the format has no tool calls of the role {msg.role!r}")
+
+    def check_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:
+        """Adds the losses of a tool call.
+
+        `is_text` is True if the format has the arguments as JSON text, and not as an object.
+
+        Raises:
+            MessageError: The call has no name or no id.
+        """
+        _check_text(call.name, place, "the tool call has no name")
+        _check_text(call.id, place, "the tool call has no id")
+        if call.raw_is_broken:
+            self.add(place, "the text of the arguments is not the JSON text of the input")
+        if not is_text and has_none(call.input):
             self.add(place, "a reader cannot distinguish an argument None from a missing argument")
 
-    def check_names(self, msgs: Iterable[Msg], viewer: str | None, place: str = "msgs") -> None:
-        """Adds a loss for each name of a speaker other than the viewer."""
+    def check_tool_names(self, msgs: Iterable[Msg]) -> None:
+        """Adds a loss for each tool result with another tool name than its call, for formats without this name."""
+        names: dict[str, str] = {}
         for index, msg in enumerate(msgs):
-            if msg.name not in ("", viewer, *_NAMES_OF_ROLES):
-                self.add(f"{place}[{index}].name", f"the format has no field for the name {msg.name!r}")
+            if msg.features & Feature.TOOL:
+                names.update((block.id, block.name) for block in msg.tool_uses)
+                for block in msg.tool_results:
+                    if names.pop(block.id, "") != block.name != "":
+                        self.add(f"msgs[{index}]", f"the format has no field for the tool name {block.name!r}")
+
+    def check_output(self, result: ToolResultBlock, place: str) -> None:
+        """Adds a loss if a reader cannot return the output of a tool result unchanged.
+
+        Raises:
+            MessageError: The result has no id.
+        """
+        _check_text(result.id, place, "the tool result has no id")
+        output = result.output
+        if not isinstance(output, str):
+            texts = [item for item in output if isinstance(item, TextBlock)]
+            if len(texts) == len(output) > 1:
+                self.add(place, "the format joins the texts of a tool result")
+            elif len(texts) < len(output) and result.is_error:
+                self.add(place, "the format marks only texts as errors")
+        if not result.is_error and split_error_mark(result.listing)[1]:
+            self.add(place, "a reader reads the text as that of an error")
+
+    def check_source(self, source: Source, place: str) -> None:
+        """Adds a loss if a URL has a media type, for formats that have only the URL."""
+        if isinstance(source, URLSource) and source.media_type is not None:
+            self.add(place, f"the format has no field for the media type {source.media_type!r} of a URL")
 
     def check_results(self, msg: Msg, weight: MessageWeight, place: str) -> None:
-        """Adds a loss for each block other than a tool result, and for a weight that trains the results."""
+        """Adds a loss for each block other than a tool result, and for the weight of results."""
         for index, block in enumerate(msg.blocks):
             if block.type != "tool_result":
                 self.add(f"{place}.content[{index}]", "the format has no content beside tool results")
-        if weight:
-            self.add(place, "the format trains no tool results")
+        self.check_weight(weight, place)
 
     def check_fields(self, sample: Sample, *supported: str) -> None:
         """Adds a loss for each field of a sample that has a value and that the format does not support."""
         for name in ("tools", "weights", "tokens", "rejected", "extra"):
             if name not in supported and getattr(sample, name):
                 self.add(name, f"the format has no field for {name}")
+
+
+_EMPTY_TEXT: Final = TextBlock("")
+
+
+def _check_text(text: str, place: str, reason: str) -> None:
+    if not text:
+        raise MessageError(place, reason, "Repair the conversation first.")

@@ -74,17 +74,20 @@ def _read_pair(pair: object, place: str) -> list[Msg]:
 
 def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     losses.check_fields(sample, "weights", "extra")
-    losses.check_names(sample.msgs, sample.viewer)
+    for index, msg in enumerate(sample.msgs):
+        losses.check_name(msg, sample.viewer, f"msgs[{index}]")
+        losses.check_weight(sample.get_weight(index), f"msgs[{index}]", is_reply=msg.role == "assistant")
     msgs = list(sample.msgs)
     row: dict[str, Any] = {}
     if columns.system and msgs[0].role == "system" and not msgs[0].tool_results:
         row[columns.system] = _write_text(msgs.pop(0), "msgs[0]", losses)
+        if not row[columns.system]:
+            losses.add("msgs[0]", "the format has no empty system prompt")
     *earlier, prompt, reply = _list_texts(msgs, losses, len(sample.msgs) - len(msgs))
     if columns.history and earlier:
         row[columns.history] = [list(pair) for pair in zip(earlier[::2], earlier[1::2], strict=True)]
     elif earlier:
         raise refuse_format(losses.format, "msgs", "the format has one message of a user and one reply")
-    _check_weights(sample, losses)
     inputs = {columns.input: ""} if columns.input else {}
     return {columns.prompt: prompt, **inputs, columns.reply: reply, **row, **sample.extra}
 
@@ -101,15 +104,9 @@ def _write_text(msg: Msg, place: str, losses: LossLog) -> str:
     for index, block in enumerate(msg.blocks):
         if block.type != "text":
             losses.add_block(block, f"{place}.content[{index}]")
+        elif index:
+            losses.add(f"{place}.content[{index}]", "the format joins the texts of a message")
     return msg.text
-
-
-def _check_weights(sample: Sample, losses: LossLog) -> None:
-    """Adds a loss if the trained messages are not those that a reader of the format trains: all replies."""
-    for index, msg in enumerate(sample.msgs):
-        weight = sample.get_weight(index)
-        if weight is not None and weight != int(msg.role == "assistant"):
-            losses.add(f"weights[{index}]", "the format has no weights, and trains all replies")
 
 
 _ALPACA: Final = _Columns("instruction", "output", "input", "system", "history")

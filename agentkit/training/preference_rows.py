@@ -29,7 +29,7 @@ def read_preference(row: dict[str, Any], system: str | None) -> Sample:
     Raises:
         MessageError: The row is invalid.
     """
-    if "preferred_output" in row:
+    if "preferred_output" in row and "chosen" not in row:
         row = _convert_openai(row)
     chosen, rejected = (_read_conversation(row, key, system) for key in ("chosen", "rejected"))
     return Sample(chosen, read_tools(row), rejected=rejected, extra=split_columns(row, _COLUMNS))

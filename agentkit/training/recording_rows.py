@@ -19,9 +19,9 @@ from agentkit.training.sample import Sample
 __all__ = ["RECORDING"]
 
 _COLUMNS: Final = ("label", "provider", "model", "request", "reply")
-_OUTCOME: Final = frozenset(
-    {"ledger", "tokens", "tokens_estimated", "finish_reason", "usage", "error", "first_token", "total", "price"}
-    | {"fingerprint", "replayed"}
+_OUTCOME: Final = (
+    *("ledger", "tokens", "tokens_estimated", "finish_reason", "usage", "error", "first_token", "total", "price"),
+    *("fingerprint", "replayed"),
 )
 """Further columns of a result of `compare`."""
 _OWN: Final = "agentkit"
@@ -54,13 +54,12 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     msgs = [*replace_system(prompt, system), reply]
     weights = [0 if msg.role == "assistant" else None for msg in msgs[:-1]]
     source = get_text(row, "label", "") or None
-    extra = {key: value for key, value in split_columns(row, _COLUMNS).items() if key not in _OUTCOME}
-    return Sample(msgs, as_tools(tools), [*weights, 1], source=source, extra=extra)
+    return Sample(msgs, as_tools(tools), [*weights, 1], source=source, extra=split_columns(row, RECORDING.columns))
 
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     *prompt, reply = sample.msgs
-    if reply.role != "assistant" or not prompt:
+    if reply.role != "assistant" or reply.tool_results or not prompt:
         raise refuse_format(losses.format, "msgs", "the last message is not a reply to other messages")
     losses.check_fields(sample, "tools", "weights", "extra")
     expected = [0 if msg.role == "assistant" else None for msg in prompt]
@@ -77,5 +76,5 @@ def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-RECORDING: Final = RowFormat(_COLUMNS, _read, _write)
+RECORDING: Final = RowFormat((*_COLUMNS, *_OUTCOME), _read, _write)
 """Results of `compare`."""

@@ -12,7 +12,7 @@ from agentkit.errors import MessageError
 from agentkit.json_values import copy_json, ensure_json_safe
 from agentkit.messages.message import Msg
 from agentkit.training.loss_log import LossLog
-from agentkit.training.sample import MessageWeight, Sample
+from agentkit.training.sample import MessageWeight, Sample, is_reply
 
 __all__ = [
     "FORMAT_NAMES",
@@ -65,22 +65,47 @@ class RowFormat:
         columns: Names of the columns that the format defines. Other columns are those of `Sample.extra`.
         read: Function that converts a row to a sample. The arguments are the row and a system prompt, which
             replaces the system messages of the row. It raises `MessageError` for an invalid row.
-        write: Function that converts a sample to a row. The arguments are the sample, the log of losses, and the
-            first sample of all.
+        write: Function that converts a sample to a row, or to several rows. The arguments are the sample, the log
+            of losses, and the first sample of all.
         shared_columns: Names of the columns that contain values of `Sample.extra` and other values.
     """
 
     columns: tuple[str, ...]
     read: Callable[[dict[str, Any], str | None], Sample]
-    write: Callable[[Sample, LossLog, Sample], dict[str, Any]]
+    write: Callable[[Sample, LossLog, Sample], dict[str, Any] | list[dict[str, Any]]]
     shared_columns: tuple[str, ...] = ()
 
-    def write_row(self, sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-        """Returns the row of a sample. Columns in `Sample.extra` do not replace the columns of the format."""
-        for name in sample.extra.keys() & {*self.columns} - {*self.shared_columns}:
-            losses.add(f"extra.{name}", f"the format uses the column {name!r} for the conversation")
-            sample = replace(sample, extra={key: sample.extra[key] for key in sample.extra if key != name})
-        return self.write(sample, losses, first)
+    def write_rows(self, sample: Sample, losses: LossLog, first: Sample) -> list[dict[str, Any]]:
+        """Returns the rows of a sample. Columns in `Sample.extra` do not replace the columns of the format."""
+        if sample.extra:
+            sample = replace(sample, extra=self._select_columns(sample.extra, losses))
+        if sample.viewer is not None:
+            sample = _mask_other_agents(sample)
+        rows = self.write(sample, losses, first)
+        rows = rows if isinstance(rows, list) else [rows]
+        return copy_json(rows) if sample.extra else rows  # rows must share nothing with the sample
+
+    def _select_columns(self, extra: Mapping[str, Any], losses: LossLog) -> dict[str, Any]:
+        selected: dict[str, Any] = {}
+        for name, value in extra.items():
+            if name in self.columns and name not in self.shared_columns:
+                losses.add(f"extra.{name}", f"the format uses the column {name!r} for the conversation")
+            elif value is None:
+                losses.add(f"extra.{name}", "a reader cannot distinguish a column None from a missing column")
+            else:
+                selected[name] = value
+        return selected
+
+
+def _mask_other_agents(sample: Sample) -> Sample:
+    """Returns a sample whose weights do not train the replies of agents other than the viewer."""
+    weights: list[Any] = []
+    for index, msg in enumerate(sample.msgs):
+        weight = sample.get_weight(index)
+        if is_reply(msg) and msg.name != sample.viewer:
+            weight = tuple(item or 0 for item in weight) if isinstance(weight, tuple) else weight or 0
+        weights.append(weight)
+    return replace(sample, weights=weights)
 
 
 def find_format(name: str) -> RowFormat:

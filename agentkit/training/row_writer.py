@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from agentkit.argument_checks import check_option
 from agentkit.errors import InputError, MessageError, OptionError
-from agentkit.json_values import copy_json
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import FormatName, find_format
 from agentkit.training.sample import Sample
@@ -36,6 +35,7 @@ class RowWriter(Iterator[dict[str, Any]]):
         self._samples = iter(samples)
         self._on_loss = on_loss
         self._first: Sample | None = None
+        self._rows: list[dict[str, Any]] = []
 
     def __iter__(self) -> RowWriter:
         return self
@@ -47,7 +47,11 @@ class RowWriter(Iterator[dict[str, Any]]):
             StopIteration: There are no further samples.
             MessageError: The format cannot represent the sample.
         """
-        sample = next(self._samples)
+        if not self._rows:
+            self._rows = self._write(next(self._samples))
+        return self._rows.pop(0)
+
+    def _write(self, sample: Sample) -> list[dict[str, Any]]:
         self.index += 1
         place = f"samples[{self.index}]"
         if type(sample) is not Sample:
@@ -56,9 +60,7 @@ class RowWriter(Iterator[dict[str, Any]]):
             self._first = sample
         losses = LossLog(self._name)
         try:
-            row = self._format.write_row(sample, losses, self._first)
-            if sample.extra:  # the row must share nothing with the sample
-                row = copy_json(row)
+            rows = self._format.write_rows(sample, losses, self._first)
         except InputError as error:
             raise MessageError(f"{place}.{error.place}", error.reason, error.advice) from None
         for field, reason in losses.losses:
@@ -67,7 +69,7 @@ class RowWriter(Iterator[dict[str, Any]]):
             else:
                 advice = "Use another format, or pass a function as on_loss."
                 raise MessageError(f"{place}.{field}", f"{reason} (format {self._name!r})", advice)
-        return row
+        return rows
 
 
 def dump_rows(
@@ -78,11 +80,20 @@ def dump_rows(
 ) -> RowWriter:
     """Returns an iterator over rows, which are dicts of JSON values. Each row is written when it is requested.
 
-    `load_rows` describes the formats. Rows of `trl` have a prompt and a completion if the weights of the first
-    sample train only its last replies, and `messages` otherwise. All rows then have the same columns.
+    `load_rows` describes the formats. Rows of `trl` have a prompt and a completion if the first sample has weights
+    of replies, and then there is one row for each trained reply. Otherwise, they have `messages`: set the option
+    `assistant_only_loss` of trl to train only the replies. All rows then have the same columns.
 
-    Rows omit the ids, timestamps, metadata and opaque state of messages, and the viewer of the sample, without a
-    loss. But ATIF has timestamps, and the rows of `compare` have the whole messages.
+    Rows omit without a loss:
+
+    - ids, timestamps, metadata and opaque state of messages and blocks, and the source of the sample. But ATIF
+      has timestamps, and the rows of `compare` have the whole messages.
+    - the viewer. The weights of other agents become 0.
+    - the name and the role of a message with tool results. Each result becomes a message of its own.
+    - the weight 1 of replies in formats without weights, because they train all replies.
+    - the model's spelling of arguments in formats that have an object, and all call ids in `sharegpt`.
+
+    A content with one text, a text, and an empty content for an empty text are the same in rows.
 
     Args:
         format: Name of the format.

@@ -14,7 +14,7 @@ from agentkit.tools.error_marks import write_output
 from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
 from agentkit.training.chat_message_writer import write_url
 from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
+from agentkit.training.row_formats import RowFormat, refuse_format, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import get_list, get_object, get_text, parse_if_text, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
@@ -120,7 +120,7 @@ def _place_images(msgs: list[Msg], images: list[Any], reader: ChatMessageReader)
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     losses.check_fields(sample, "tools", "weights", "extra")
-    losses.check_names(sample.msgs, sample.viewer)
+    losses.check_tool_names(sample.msgs)
     _check_results(sample, losses)
     images: list[str] = []
     turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
@@ -135,9 +135,11 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 
 def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str]) -> list[dict[str, Any]]:
     msg, weight = sample.msgs[index], sample.get_weight(index)
+    place = f"msgs[{index}]"
+    if not msg.tool_results:
+        losses.check_name(msg, sample.viewer, place)
     if isinstance(msg.content, str) and weight is None and _IMAGE not in msg.content:
         return [{"from": _SPEAKERS[msg.role], "value": msg.content}]
-    place = f"msgs[{index}]"
     if msg.tool_results:
         losses.check_results(msg, weight, place)
         return [
@@ -149,23 +151,40 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
     if text or not calls:
         turns.append({"from": "gpt" if calls else _SPEAKERS[msg.role], "value": text})
     if calls:
+        _check_calls(msg, losses, place)
         value = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
         turns.append({"from": "function_call", "value": value})
     if isinstance(weight, tuple):
-        losses.add_block_weights(place)
+        losses.check_weight(weight, place)
     elif weight is not None:
         turns = [{**turn, "weight": weight} for turn in turns]
     return turns
 
 
+def _check_calls(msg: Msg, losses: LossLog, place: str) -> None:
+    if len(msg.tool_uses) < len(msg.blocks):
+        losses.add(place, "a reader returns the tool calls as a message of their own")
+    if msg.role != "assistant":
+        losses.add(place, f"the format has no tool calls of the role {msg.role!r}")
+    for call in msg.tool_uses:
+        losses.check_call(call, place, is_text=True)
+
+
 def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> str:
     pieces: list[str] = []
+    is_user = msg.role == "user" and not msg.tool_uses
     for index, block in enumerate(msg.blocks):
         if isinstance(block, TextBlock):
+            if not block.text or (index and isinstance(msg.blocks[index - 1], TextBlock)):
+                losses.add(
+                    f"{place}.content[{index}]", "the format joins texts, and has no empty text beside others"
+                )
             pieces.append(block.text)
-            if _IMAGE in block.text and msg.role == "user":
-                losses.add(f"{place}.content[{index}]", f"a reader replaces the text {_IMAGE!r} with an image")
-        elif isinstance(block, ImageBlock) and msg.role == "user":
+            if _IMAGE in block.text and is_user:
+                reason = f"the text {_IMAGE!r} of a user stands for an image"
+                raise refuse_format(losses.format, f"{place}.content[{index}]", reason)
+        elif isinstance(block, ImageBlock) and is_user:
+            losses.check_source(block.source, place)
             images.append(write_url(block.source))
             pieces.append(_IMAGE)
         elif not isinstance(block, ToolUseBlock):
@@ -180,6 +199,7 @@ def _write_result(block: Any, losses: LossLog, place: str) -> str:
         losses.add_block(item, place)
         return ""
 
+    losses.check_output(block, place)
     output = write_output(block, write_item)
     return output if isinstance(output, str) else "\n".join(filter(None, output))
 
@@ -187,10 +207,17 @@ def _write_result(block: Any, losses: LossLog, place: str) -> str:
 def _check_results(sample: Sample, losses: LossLog) -> None:
     """Adds a loss for each result that a reader would assign to another call. The format has no call ids."""
     opened: list[str] = []
+    ids: set[str] = set()
     for index, msg in enumerate(sample.msgs):
         if not msg.features & Feature.TOOL:
             continue
-        opened += [block.id for block in msg.tool_uses]
+        for call in () if msg.tool_results else msg.tool_uses:  # beside results, calls are not written
+            if call.id in ids:
+                losses.add(
+                    f"msgs[{index}]", f"the format has no call ids, and two tool calls have the id {call.id!r}"
+                )
+            ids.add(call.id)
+            opened.append(call.id)
         for block in msg.tool_results:
             expected = opened.pop(0) if opened else None
             if expected is None:
