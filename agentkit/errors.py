@@ -318,7 +318,9 @@ class TemplateError(AgentkitError):
         self.name = name
         self.reason = reason
         self.place = name if line is None else f"{name}, line {line}"
-        super().__init__(f"{self.place}: {reason.rstrip('.')}. Fix the template, or pass the missing variable.")
+        super().__init__(
+            f"{self.place}: {reason.rstrip('.')}. Fix the template, or pass other messages or variables."
+        )
 
 
 class TemplateNotFoundError(AgentkitError):

@@ -161,7 +161,7 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
     ),
     (
         TemplateError("Judge.system.jinja", "'score' is undefined", 3),
-        "Judge.system.jinja, line 3: 'score' is undefined. Fix the template, or pass the missing variable.",
+        "Judge.system.jinja, line 3: 'score' is undefined. Fix the template, or pass other messages or variables.",
         {"name": "Judge.system.jinja", "reason": "'score' is undefined", "place": "Judge.system.jinja, line 3"},
     ),
     (

@@ -22,9 +22,9 @@ def check_roles(msgs: Sequence[Msg]) -> None:
     """
     first = _role(msgs[0])
     if first == "system" and (len(msgs) < 2 or _role(msgs[1]) != "user"):
-        _refuse(1 if len(msgs) > 1 else 0, "Messages must include a user prompt after a system message.")
+        _refuse(1 if len(msgs) > 1 else 0, "Messages must include a user prompt after a system message")
     if first not in ("system", "user"):
-        _refuse(0, "Messages must start with either a system or user message.")
+        _refuse(0, "Messages must start with either a system or user message")
     for index, msg in enumerate(msgs[1:], 1):
         if _role(msg) == "system":
             _refuse(index, "Only a single system message is expected and it must be first")

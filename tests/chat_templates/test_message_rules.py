@@ -26,10 +26,10 @@ def conversation(letters: str) -> list[Msg]:
 @each_case(
     ("letters", "place", "reason"),
     [
-        ("s", 0, "Messages must include a user prompt after a system message."),
-        ("sa", 1, "Messages must include a user prompt after a system message."),
-        ("a", 0, "Messages must start with either a system or user message."),
-        ("t", 0, "Messages must start with either a system or user message."),
+        ("s", 0, "Messages must include a user prompt after a system message"),
+        ("sa", 1, "Messages must include a user prompt after a system message"),
+        ("a", 0, "Messages must start with either a system or user message"),
+        ("t", 0, "Messages must start with either a system or user message"),
         ("us", 1, "Only a single system message is expected and it must be first"),
         ("sus", 2, "Only a single system message is expected and it must be first"),
     ],
