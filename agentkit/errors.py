@@ -318,9 +318,8 @@ class TemplateError(AgentkitError):
         self.name = name
         self.reason = reason
         self.place = name if line is None else f"{name}, line {line}"
-        super().__init__(
-            f"{self.place}: {reason.rstrip('.')}. Fix the template, or pass other messages or variables."
-        )
+        advice = "Fix the template, or pass other messages or variables."
+        super().__init__(f"{self.place}: {reason.rstrip('.')}. {advice}")
 
 
 class TemplateNotFoundError(AgentkitError):
