@@ -111,9 +111,7 @@ class Comparison:
 
     def _map_texts(self, value: Any) -> Any:
         if isinstance(value, str):
-            for old, new in self.texts:
-                value = re.sub(old, new, value)
-            return value
+            return map_text(value, tuple(self.texts)) if self.texts else value
         if isinstance(value, list):
             return [self._map_texts(item) for item in cast("list[Any]", value)]
         if isinstance(value, dict):
@@ -148,6 +146,14 @@ def map_reason(reason: str, rows: tuple[tuple[str, str], ...]) -> str:
         if match:
             return match.expand(new)
     return reason
+
+
+@lru_cache(65_536)
+def map_text(text: str, rows: tuple[tuple[str, str], ...]) -> str:
+    """Returns a text of a request in its new wording."""
+    for old, new in rows:
+        text = re.sub(old, new, text)
+    return text
 
 
 def count_records(case: dict[str, Any]) -> int:
