@@ -15,7 +15,7 @@ from agentkit.training.row_formats import RowFormat, refuse_format, split_column
 from agentkit.training.row_values import get_list, get_text, refuse
 from agentkit.training.sample import Sample
 
-__all__ = ["ALPACA", "INPUT_OUTPUT", "PROMPT_COMPLETION"]
+__all__ = ["ALPACA", "INPUT_OUTPUT", "PROMPT_COMPLETION", "STANFORD_ALPACA"]
 
 
 class _Columns(NamedTuple):
@@ -27,6 +27,7 @@ class _Columns(NamedTuple):
         input: Further text of the user. Empty if the format has none.
         system: System prompt. Empty if the format has none.
         history: Earlier pairs of texts. Empty if the format has none.
+        has_prompt_texts: True if the message of the user is one of the prompt texts of Stanford's Alpaca.
     """
 
     prompt: str
@@ -34,17 +35,18 @@ class _Columns(NamedTuple):
     input: str = ""
     system: str = ""
     history: str = ""
+    has_prompt_texts: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (*filter(None, self), "image")
+        return (*filter(None, (self.prompt, self.reply, self.input, self.system, self.history)), "image")
 
 
 def _read(columns: _Columns, row: dict[str, Any], system: str | None) -> Sample:
     if row.get(columns.prompt) is None:
         refuse(columns.prompt, "the row has no such column")
     texts = [get_text(row, columns.prompt, ""), get_text(row, columns.input, "") if columns.input else ""]
-    prompt = "\n".join(filter(None, texts))
+    prompt = _write_prompt_text(*texts) if columns.has_prompt_texts else "\n".join(filter(None, texts))
     prompt_text = get_text(row, columns.system, "") if columns.system else ""
     prompt_text = prompt_text if system is None else system
     msgs = [Msg("system", prompt_text, "system")] if prompt_text or system is not None else []
@@ -89,6 +91,8 @@ def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) ->
     elif earlier:
         raise refuse_format(losses.format, "msgs", "the format has one message of a user and one reply")
     inputs = {columns.input: ""} if columns.input else {}
+    if columns.has_prompt_texts:
+        prompt, inputs[columns.input] = _split_prompt_text(prompt, losses)
     return {columns.prompt: prompt, **inputs, columns.reply: reply, **row, **sample.extra}
 
 
@@ -109,12 +113,52 @@ def _write_text(msg: Msg, place: str, losses: LossLog) -> str:
     return msg.text
 
 
+# -- the prompt texts of Alpaca ----------------------------------------------------------------------------------
+
+_WITH_INPUT: Final = (
+    "Below is an instruction that describes a task, paired with an input that provides further context. "
+    "Write a response that appropriately completes the request.\n\n### Instruction:\n"
+)
+_WITHOUT_INPUT: Final = (
+    "Below is an instruction that describes a task. "
+    "Write a response that appropriately completes the request.\n\n### Instruction:\n"
+)
+_INPUT: Final = "\n\n### Input:\n"
+_RESPONSE: Final = "\n\n### Response:\n"
+
+
+def _write_prompt_text(instruction: str, input: str) -> str:
+    if input:
+        return f"{_WITH_INPUT}{instruction}{_INPUT}{input}{_RESPONSE}"
+    return f"{_WITHOUT_INPUT}{instruction}{_RESPONSE}"
+
+
+def _split_prompt_text(text: str, losses: LossLog) -> tuple[str, str]:
+    """Returns the instruction and the input of a prompt text.
+
+    Raises:
+        MessageError: The text is no prompt text.
+    """
+    body = text.removesuffix(_RESPONSE)
+    instruction, _, input = body.removeprefix(_WITH_INPUT).partition(_INPUT)
+    for pair in ((instruction, input), (body.removeprefix(_WITHOUT_INPUT), "")):
+        if _write_prompt_text(*pair) == text:
+            return pair
+    raise refuse_format(losses.format, "msgs", "the message of the user is none of the prompt texts of Alpaca")
+
+
 _ALPACA: Final = _Columns("instruction", "output", "input", "system", "history")
+_STANFORD_ALPACA: Final = _Columns("instruction", "output", "input", has_prompt_texts=True)
 _INPUT_OUTPUT: Final = _Columns("input", "output")
 _PROMPT_COMPLETION: Final = _Columns("prompt", "completion")
 
 ALPACA: Final = RowFormat(_ALPACA.names, partial(_read, _ALPACA), partial(_write, _ALPACA))
 """Rows of Alpaca: `instruction`, `input` and `output`. `system` and `history` are those of LLaMA-Factory."""
+
+STANFORD_ALPACA: Final = RowFormat(
+    _STANFORD_ALPACA.names, partial(_read, _STANFORD_ALPACA), partial(_write, _STANFORD_ALPACA)
+)
+"""Rows of Alpaca, read with the prompt texts of Stanford's training code, as torchtune reads them."""
 
 INPUT_OUTPUT: Final = RowFormat(_INPUT_OUTPUT.names, partial(_read, _INPUT_OUTPUT), partial(_write, _INPUT_OUTPUT))
 """Rows with `input` and `output`."""

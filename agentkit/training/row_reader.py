@@ -125,6 +125,8 @@ def load_rows(
     - `dspy`: rows of `format_finetune_data`.
     - `sharegpt`: `conversations` of `from` and `value`, and `system`, `tools` and `images`.
     - `alpaca`: `instruction`, `input` and `output`, and `system` and `history`.
+    - `stanford_alpaca`: the same three columns. The message of the user is one of the two prompt texts of
+      Stanford's Alpaca. torchtune's `train_on_input` is `train_on="all"` of `tokenize`.
     - `input_output`: `input` and `output`.
     - `prompt_completion`: the texts `prompt` and `completion`.
     - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning.

@@ -187,6 +187,11 @@ def run_torchtune() -> list[tuple[list[int], list[bool]]]:
         }
         for layout, name, train_on, max_tokens in _list_cases()
     ]
+    return cast("list[tuple[list[int], list[bool]]]", call_torchtune(cases))
+
+
+def call_torchtune(cases: list[dict[str, Any]]) -> list[Any]:
+    """Returns the results of a script that imports torchtune."""
     script = Path(__file__).with_name("torchtune_masks.py")
     done = subprocess.run(
         [ORACLE, str(script)],
@@ -197,7 +202,32 @@ def run_torchtune() -> list[tuple[list[int], list[bool]]]:
         encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
-    return cast("list[tuple[list[int], list[bool]]]", json.loads(done.stdout))
+    return cast("list[Any]", json.loads(done.stdout))
+
+
+def test_messages_of_alpaca_are_those_of_torchtune() -> None:
+    """`train_on_input` of torchtune is `train_on="all"`."""
+    rows = [
+        {"instruction": "Translate.\n", "input": "Hund {x}", "output": "dog"},
+        {"instruction": "Where?", "input": "", "output": "There."},
+        {"instruction": "Where?", "output": ""},
+    ]
+    samples = [*load_rows("stanford_alpaca", rows)]
+    for train_on, train_on_input in (("all", True), ("assistant", False)):
+        expected = call_torchtune([{"row": row, "train_on_input": train_on_input} for row in rows])
+        for sample, messages in zip(samples, expected, strict=True):
+            assert [(msg.role, msg.text) for msg in sample.msgs] == [(role, text) for role, text, _ in messages]
+            tokenized = tokenize(sample, LAYOUTS["qwen2_5"][0], encode_special, train_on=cast("Any", train_on))
+            trained = _get_trained_text(tokenized)
+            assert [sample.msgs[0].text in trained, sample.msgs[1].text in trained] == [
+                not masked for _, _, masked in messages
+            ]
+
+
+def _get_trained_text(tokenized: TokenizedSample) -> str:
+    characters = {id: token for token, id in SPECIAL.items()}
+    pairs = zip(tokenized.ids, tokenized.loss_mask, strict=True)
+    return "".join(characters.get(id) or chr(id) for id, mask in pairs if mask)
 
 
 def _tokenize(layout: str, name: str, train_on: Any, max_tokens: int | None) -> TokenizedSample:

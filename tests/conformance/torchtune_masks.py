@@ -98,11 +98,24 @@ def load_torchtune() -> dict[str, Any]:
         model: getattr(importlib.import_module(f"torchtune.models.{model}._tokenizer"), name)
         for model, name in names.items()
     }
-    return {**classes, "Message": data.Message, "truncate": data.truncate}
+    return {
+        **classes,
+        "Message": data.Message,
+        "truncate": data.truncate,
+        "AlpacaToMessages": data.AlpacaToMessages,
+    }
 
 
 def run(case: dict[str, Any], torchtune: dict[str, Any]) -> list[Any]:
-    """Returns the tokens and the mask of a case. True means that a token is not trained."""
+    """Returns the tokens and the mask of a case. True means that a token is not trained.
+
+    For a case with a row of Alpaca, returns the role, text and mask of each message.
+    """
+    if "row" in case:
+        convert = torchtune["AlpacaToMessages"]()
+        convert.train_on_input = case["train_on_input"]  # a subclass of a stub has no options
+        messages = convert(case["row"])["messages"]
+        return [[message.role, message.text_content, message.masked] for message in messages]
     special: dict[str, int] = case["special"]
     base = torchtune[case["layout"]]
 

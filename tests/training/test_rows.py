@@ -241,6 +241,26 @@ def test_alpaca_rows_have_a_system_prompt_and_a_history() -> None:
     assert load("alpaca", both)[0].msgs[0].text == "Translate.\nHund"
 
 
+def test_rows_of_stanford_alpaca_have_prompt_texts() -> None:
+    rows = [
+        {"instruction": "Translate.", "input": "Hund", "output": "dog"},
+        {"instruction": "Where?", "input": "", "output": "There."},
+        {"instruction": "a\n\n### Input:\nb", "input": "", "output": "c"},
+    ]
+    samples = load("stanford_alpaca", *rows)
+    assert (
+        samples[0]
+        .msgs[0]
+        .text.endswith("request.\n\n### Instruction:\nTranslate.\n\n### Input:\nHund\n\n### Response:\n")
+    )
+    assert samples[1].msgs[0].text.endswith("request.\n\n### Instruction:\nWhere?\n\n### Response:\n")
+    assert dump("stanford_alpaca", *samples) == rows
+    with pytest.raises(MessageError, match="none of the prompt texts of Alpaca"):
+        dump("stanford_alpaca", Sample([USER, REPLY]))
+    with pytest.raises(MessageError, match="do not alternate"):
+        dump("stanford_alpaca", Sample([Msg("system", "Hm.", "system"), *samples[0].msgs]))
+
+
 def test_pairs_of_texts() -> None:
     assert load("input_output", {"input": "Where?", "output": "There.", "id": 1}) == [
         Sample([USER, REPLY], extra={"id": 1})
@@ -387,12 +407,19 @@ def _train_last(sample: Sample) -> Sample:
     return Sample(sample.msgs, sample.tools, [*weights, 1], extra=sample.extra)
 
 
+@st.composite
+def _prompt_texts(draw: st.DrawFn) -> Sample:
+    row = {"instruction": draw(_words), "input": draw(st.just("") | _words), "output": draw(_words)}
+    return next(load_rows("stanford_alpaca", [row]))
+
+
 SAMPLES: Final[dict[str, st.SearchStrategy[Sample]]] = {
     "openai": _chats(names=True, thinking=True, weights=True),
     "dspy": _chats(names=True, thinking=True, weights=True),
     "trl": _chats(names=True, thinking=True),
     "sharegpt": _chats(weights=True),
     "alpaca": _pairs(),
+    "stanford_alpaca": _prompt_texts(),
     "input_output": _pairs(),
     "prompt_completion": _pairs(),
     "preference": st.builds(
