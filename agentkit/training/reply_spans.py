@@ -1,13 +1,14 @@
 """`ReplySpans`: renders a sample, and finds the texts of its messages in the rendered text.
 
-A template with `{% generation %}` blocks marks the texts of the model. With any other template, two shorter
-conversations are rendered for each message: the messages before the message, and the same messages with it. The
-text of the whole conversation must start with both texts. The text of the message is between their ends.
+A template with `{% generation %}` blocks marks the texts of the model. With many other templates, one rendering
+proves where the replies are (see `traced_replies`). Otherwise two shorter conversations are rendered for each
+message: the messages before the message, and the same messages with it. The text of the whole conversation must
+start with both texts. The text of the message is between their ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -15,13 +16,13 @@ from typing import Final, NoReturn
 
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.chat_templates.rendered_chat import RenderedChat
-from agentkit.errors import EmptyConversationError, MessageError, TemplateError
-from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock
+from agentkit.errors import MessageError, TemplateError
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
 from agentkit.training.sample import Sample, check_separate_results
-from agentkit.training.text_spans import Span, count_common_end, find_difference
+from agentkit.training.text_spans import Span, count_common_end
+from agentkit.training.traced_replies import ReplyMarkers, find_traced_replies
 
 __all__ = ["ReplySpans"]
 
@@ -32,8 +33,8 @@ _ADVICE: Final = (
 
 _OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt", "now", "validate"})
 """Names that a variable of a template cannot have, because `tokenize` passes the values."""
-_OTHER_TEXT: Final = "\U0010fffd"
-"""Text that no message contains: a private character."""
+_RENDER_OPTIONS: Final = frozenset({"chat_template", "continue_final_message", "documents", "on_special_tokens"})
+"""Names of further options of `ChatTemplate.render`, which a row can contain as variables."""
 
 
 @dataclass
@@ -101,10 +102,11 @@ class ReplySpans:
         """Returns the text of each reply, from all agents, without the generation prompt."""
         if self.marked:
             return [self._cut_generation_prompt(span) for span in self.marked]
-        return [span for index in self._all_replies for span in self.find_reply(index)]
+        return [span for index in self.all_replies for span in self.find_reply(index)]
 
     @cached_property
-    def _all_replies(self) -> tuple[int, ...]:
+    def all_replies(self) -> tuple[int, ...]:
+        """Indexes of the replies of all agents."""
         return replace(self.sample, viewer=None).replies
 
     def find_reply(self, index: int) -> list[Span]:
@@ -114,11 +116,33 @@ class ReplySpans:
             MessageError: The text of the reply cannot be found.
         """
         if not self.marked:
-            return [self._find_unmarked(index)]
-        if len(self.marked) == len(self._all_replies):
-            return [self._cut_generation_prompt(self.marked[self._all_replies.index(index)])]
+            return [self._traced.get(index) or self._find_unmarked(index)]
+        if len(self.marked) == len(self.all_replies):
+            return [self._cut_generation_prompt(self.marked[self.all_replies.index(index)])]
         start, end = self.find_message(index)
         return [self._cut_generation_prompt(span) for span in self.marked if start <= span[0] < end]
+
+    @cached_property
+    def _traced(self) -> Mapping[int, Span]:
+        """The texts of all replies by index, if one rendering proves where they are. Otherwise empty."""
+        variables = self.sample.variables
+        if len(self.all_replies) < 2 or variables.keys() & _RENDER_OPTIONS:
+            return {}
+        msgs, markers = self.sample.msgs, self._markers
+        try:
+            trace = self.template.trace(msgs, tools=self.sample.tools, now=self.now, **variables)
+            replies = find_traced_replies(self.text, trace, msgs, self.all_replies, markers) or {}
+            first = {reply.before: index for index, reply in reversed(replies.items())}
+            if any(self._find_unmarked(index) != replies[index].span for index in first.values()):
+                return {}
+        except (TemplateError, MessageError):
+            return {}
+        return {index: reply.span for index, reply in replies.items()}
+
+    @cached_property
+    def _markers(self) -> ReplyMarkers:
+        eos = self.template.special_tokens.get("eos_token") or ""
+        return ReplyMarkers(self._prompts, self.template.check().stop_token, eos)
 
     def _cut_generation_prompt(self, span: Span) -> Span:
         if self.template.tags is not None:  # the text of a reply begins with the tag
@@ -140,7 +164,9 @@ class ReplySpans:
             if prompt is None:
                 self._refuse(index, "the conversation starts with a reply, and the template does not mark replies")
             start = self.text.index(prompt) + len(prompt)
-        return self._cut_generation_prompt((start, self._cut_after_stop(start, self._find_end(index))))
+        end = self._find_end(index)
+        length = self._markers.cut_after_stop(self.text[start:end])
+        return self._cut_generation_prompt((start, end if length is None else start + length))
 
     def _find_prompt_end(self, index: int) -> int:
         opened = self.render(self.sample.msgs[:index], is_open=True).text
@@ -150,15 +176,6 @@ class ReplySpans:
             if not self.text.startswith(opened) and self.text.startswith(start):
                 return len(start)
         return self._match(opened, index)
-
-    def _cut_after_stop(self, start: int, end: int) -> int:
-        stop = self.template.check().stop_token
-        text = self.text[start:end].rstrip()
-        for token in ("", self.template.special_tokens.get("eos_token") or ""):
-            text = text.removesuffix(token).rstrip()
-            if stop and text.endswith(stop):
-                return start + len(text)
-        return end
 
     # -- messages ----------------------------------------------------------------------------------------------
 
@@ -197,6 +214,9 @@ class ReplySpans:
 
     def is_unchanged(self, index: int) -> bool:
         """Returns True if the whole text starts with the prompt of a reply and with the text of the reply."""
+        traced = self._traced.get(index) if not self.marked else None
+        if traced and self.text.endswith(self._prompts[0], 0, traced[0]):
+            return True
         try:
             if index:
                 self._match(self.render(self.sample.msgs[:index], is_open=True).text, index)
@@ -207,57 +227,13 @@ class ReplySpans:
 
     # -- parts -------------------------------------------------------------------------------------------------
 
-    def find_block(self, index: int, number: int) -> Span | None:
-        """Returns the text that the template writes because of one block. Returns None if there is no such text.
-
-        The conversation is also rendered without the block. The result is the part that is only in the first text.
-
-        Raises:
-            MessageError: The template refuses the conversation without the block.
-        """
-        block = self.sample.msgs[index].blocks[number]
-        other = self._render_without(index, number, block)
-        floors = [start for start, _ in self._reply_texts if index in self._all_replies]
-        return find_difference(self.text, other, _get_content(block), floors)
-
-    def _render_without(self, index: int, number: int, block: Block) -> str:
-        """Returns the text without one block. If the template refuses this, the block gets another text."""
-        msgs = list(self.sample.msgs)
-        msg, others = msgs[index], tuple[Block, ...]()
-        if isinstance(block, TextBlock):
-            others = (TextBlock(_OTHER_TEXT),)
-        elif isinstance(block, ThinkingBlock):
-            others = (ThinkingBlock(_OTHER_TEXT),)
-        for content in dict.fromkeys(((), others)):
-            msgs[index] = replace(msg, content=(*msg.blocks[:number], *content, *msg.blocks[number + 1 :]))
-            try:
-                return self.render(msgs).text
-            except (TemplateError, EmptyConversationError):
-                continue
-        reason = f"the chat template {self.template.name!r} refuses the conversation without this block"
-        advice = "Use one weight for the whole message, or train thinking."
-        raise MessageError(f"msgs[{index}].content[{number}]", reason, advice)
-
-    @cached_property
-    def _reply_texts(self) -> list[Span]:
-        try:
-            return self.find_all_replies()
-        except MessageError:  # the template writes earlier messages differently
-            return []
-
-    def find_thinking(self) -> list[Span]:
-        """Returns the texts that the template writes because of the thinking in replies."""
-        places = [
-            (index, number)
-            for index in self._all_replies
-            for number, block in enumerate(self.sample.msgs[index].blocks)
-            if block.type == "thinking"
-        ]
-        return [span for place in places if (span := self.find_block(*place))]
+    def list_turns(self) -> list[Span]:
+        """Returns the text of each reply with its generation prompt, if the replies are marked or traced."""
+        return [self.add_generation_prompt(span) for span in self.marked or self._traced.values()]
 
     def find_unwritten_stops(self) -> list[Span]:
         """Returns the stop tokens after replies that were cut off, which the model did not write."""
-        indexes = [index for index in self._all_replies if _is_cut_off(self.sample.msgs[index])]
+        indexes = [index for index in self.all_replies if _is_cut_off(self.sample.msgs[index])]
         stop = self.template.check().stop_token if indexes else ""
         spans: list[Span] = []
         for index in indexes if stop else ():
@@ -297,11 +273,3 @@ class ReplySpans:
 
 def _is_cut_off(msg: Msg) -> bool:
     return msg.metadata is not None and msg.finish_reason in (FinishReason.LENGTH, FinishReason.INTERRUPTED)
-
-
-def _get_content(block: Block) -> str:
-    if block.type == "text":
-        return block.text.strip()
-    if block.type == "thinking":
-        return block.thinking.strip()
-    return block.name if block.type == "tool_use" else ""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from agentkit.messages.features import Feature
+from agentkit.training.block_spans import find_block, find_thinking
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Weight
 from agentkit.training.text_spans import Span, merge_spans, subtract_spans
@@ -44,7 +45,7 @@ def find_trained_spans(
     elif train_on == "all":
         excluded += _find_generation_prompts(rendered)
     if not train_thinking:
-        excluded += rendered.find_thinking()
+        excluded += find_thinking(rendered)
     excluded += rendered.find_unwritten_stops()
     return subtract_spans(included, excluded) if excluded else merge_spans(included)
 
@@ -72,7 +73,7 @@ def _apply_weight(
 
     def find_blocks(value: int) -> list[Span]:
         numbers = [number for number, item in enumerate(weights) if item == value]
-        spans = [span for number in numbers if (span := rendered.find_block(index, number))]
+        spans = [span for number in numbers if (span := find_block(rendered, index, number))]
         if spans and is_reply and weights[-1] == value:  # the stop token belongs to the last block
             spans[-1] = spans[-1][0], rendered.find_reply(index)[-1][1]
         return spans

@@ -1,0 +1,142 @@
+"""`find_block` and `find_thinking`: find the texts that a template writes because of single blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agentkit.errors import EmptyConversationError, MessageError, TemplateError
+from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.message import Msg
+from agentkit.training.reply_spans import ReplySpans
+from agentkit.training.text_spans import Span, find_difference
+
+__all__ = ["find_block", "find_thinking"]
+
+_OTHER_TEXT: Final = "\U0010fffd"
+"""Text that no message contains: a private character."""
+
+
+def find_block(rendered: ReplySpans, index: int, number: int) -> Span | None:
+    """Returns the text that the template writes because of one block. Returns None if there is no such text.
+
+    The conversation is also rendered without the block. The result is the part that is only in the first text.
+
+    Raises:
+        MessageError: The template refuses the conversation without the block.
+    """
+    return _find_blocks(rendered, index, [number])
+
+
+def find_thinking(rendered: ReplySpans) -> list[Span]:
+    """Returns the texts that the template writes because of the thinking in replies.
+
+    The conversation is rendered without any thinking. If this changes other texts than the replies with thinking,
+    it is rendered without the thinking of one reply at a time.
+
+    Raises:
+        MessageError: The template refuses a conversation without thinking.
+    """
+    msgs = rendered.sample.msgs
+    places = {index: numbers for index in rendered.all_replies if (numbers := _list_thinking(msgs[index]))}
+    spans = _find_all_thinking(rendered, places) if len(places) > 1 else None
+    if spans is None:
+        spans = [_find_blocks(rendered, index, numbers) for index, numbers in places.items()]
+    return [span for span in spans if span]
+
+
+def _list_thinking(msg: Msg) -> list[int]:
+    return [number for number, block in enumerate(msg.blocks) if block.type == "thinking"]
+
+
+def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int]]) -> list[Span | None] | None:
+    """Compares each reply with the same reply without thinking. Returns None if other texts differ too."""
+    turns, msgs = rendered.list_turns(), list(rendered.sample.msgs)
+    if len(turns) != len(rendered.all_replies):
+        return None
+    for index, numbers in places.items():
+        msgs[index] = _replace_blocks(msgs[index], numbers, is_replaced=False)
+    sample = replace(rendered.sample, msgs=msgs, weights=None, tokens=None)
+    other = ReplySpans(sample, rendered.template, rendered.now)
+    try:
+        other_turns = other.list_turns()
+    except (TemplateError, EmptyConversationError):
+        return None
+    if _list_texts_between(rendered.text, turns) != _list_texts_between(other.text, other_turns):
+        return None
+    spans = list[Span | None]()
+    for index, (start, end), (first, last) in zip(rendered.all_replies, turns, other_turns, strict=True):
+        text, other_text = rendered.text[start:end], other.text[first:last]
+        if index in places:
+            floor = max(rendered.find_reply(index)[0][0] - start, 0)
+            span = find_difference(text, other_text, _get_content(rendered, index, places[index]), [floor])
+            spans.append(span and (start + span[0], start + span[1]))
+        elif text != other_text:
+            return None
+    return spans
+
+
+def _list_texts_between(text: str, spans: Sequence[Span]) -> list[str]:
+    """Returns the texts before, between and after spans."""
+    starts = [0, *(end for _, end in spans)]
+    ends = [*(start for start, _ in spans), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> Span | None:
+    other = _render_without(rendered, index, numbers)
+    floors = [start for start, _ in _list_replies(rendered) if index in rendered.all_replies]
+    return find_difference(rendered.text, other, _get_content(rendered, index, numbers), floors)
+
+
+def _list_replies(rendered: ReplySpans) -> list[Span]:
+    try:
+        return rendered.find_all_replies()
+    except MessageError:  # the template writes earlier messages differently
+        return []
+
+
+def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
+    """Returns the text without some blocks. If the template refuses this, the blocks get another text."""
+    msgs = list(rendered.sample.msgs)
+    for is_replaced in (False, True):
+        msgs[index] = _replace_blocks(rendered.sample.msgs[index], numbers, is_replaced=is_replaced)
+        try:
+            return rendered.render(msgs).text
+        except (TemplateError, EmptyConversationError):
+            continue
+    reason = f"the chat template {rendered.template.name!r} refuses the conversation without this block"
+    advice = "Use one weight for the whole message, or train thinking."
+    raise MessageError(f"msgs[{index}].content[{min(numbers)}]", reason, advice)
+
+
+def _replace_blocks(msg: Msg, numbers: Collection[int], *, is_replaced: bool) -> Msg:
+    """Returns a message without some blocks, or with another text in these blocks."""
+    blocks = [
+        block if number not in numbers else _replace_text(block) if is_replaced else None
+        for number, block in enumerate(msg.blocks)
+    ]
+    return replace(msg, content=tuple(block for block in blocks if block is not None))
+
+
+def _replace_text(block: Block) -> Block | None:
+    """Returns a block of the same type with another text. Returns None for a block without text."""
+    if isinstance(block, TextBlock):
+        return TextBlock(_OTHER_TEXT)
+    return ThinkingBlock(_OTHER_TEXT) if isinstance(block, ThinkingBlock) else None
+
+
+def _get_content(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
+    """Returns the text that the template writes for blocks of one type, without outer white space."""
+    blocks = [rendered.sample.msgs[index].blocks[number] for number in numbers]
+    texts = [
+        block.text
+        if isinstance(block, TextBlock)
+        else block.thinking
+        if isinstance(block, ThinkingBlock)
+        else block.name
+        for block in blocks
+        if isinstance(block, TextBlock | ThinkingBlock | ToolUseBlock)
+    ]
+    return "\n".join(texts).strip()

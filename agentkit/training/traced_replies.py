@@ -1,0 +1,116 @@
+"""`find_traced_replies`: finds the texts of all replies with one rendering, if it proves their positions.
+
+`ChatTrace` says which part of the text does not depend on later messages. The text of a reply is the only text in
+its part that begins with the generation prompt, and it ends with the stop token. No text of the conversation may
+contain the generation prompt or the stop token, so the template wrote both.
+
+The text between the end of the part before and the generation prompt, such as an end token, can depend on the
+reply. `ReplySpans` therefore renders the prompt of the first reply after each such text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.jinja_environments.chat_rendering import list_texts
+from agentkit.jinja_environments.message_trace import ChatTrace
+from agentkit.messages.message import Msg
+from agentkit.training.text_spans import Span, count_common_start
+
+__all__ = ["ReplyMarkers", "TracedReply", "find_traced_replies"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyMarkers:
+    """Texts around replies.
+
+    Attributes:
+        prompts: The generation prompt, and the start of the generation prompt that earlier replies have.
+        stop: Stop token after a reply.
+        eos: Token that the template can write after the stop token. Empty if there is none.
+    """
+
+    prompts: tuple[str, ...]
+    stop: str
+    eos: str
+
+    def cut_after_stop(self, text: str) -> int | None:
+        """Returns the end of the stop token at the end of a text. Returns None if there is no stop token."""
+        text = text.rstrip()
+        for token in ("", self.eos):
+            text = text.removesuffix(token).rstrip()
+            if self.stop and text.endswith(self.stop):
+                return len(text)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TracedReply:
+    """Reply in the text of a conversation.
+
+    Attributes:
+        span: Text of the reply, without the generation prompt.
+        before: Text before the generation prompt that can depend on the reply, and the role of the message before.
+    """
+
+    span: Span
+    before: tuple[str, str]
+
+
+def find_traced_replies(
+    text: str, trace: ChatTrace, msgs: Sequence[Msg], replies: Iterable[int], markers: ReplyMarkers
+) -> dict[int, TracedReply] | None:
+    """Returns replies by index. Returns None if their positions cannot be proven.
+
+    Args:
+        text: Text of the conversation.
+        trace: The same conversation with a generation prompt at its end.
+        msgs: The conversation.
+        replies: Indexes of all replies.
+        markers: Texts around replies.
+    """
+    if not markers.prompts or not markers.stop or _contain(trace.messages, markers):
+        return None
+    common = count_common_start(text, trace.text)
+    ends = list(_list_ends(trace, msgs))
+    found: dict[int, TracedReply] = {}
+    for index in replies:
+        is_last = index == len(msgs) - 1
+        floor, end = ends[index - 1] if index else 0, len(text) if is_last else ends[index]
+        prompt = _find_prompt(text[floor:end], markers.prompts)
+        if not index or prompt is None or common < (floor + prompt[1] if is_last else end):
+            return None
+        start = floor + prompt[1]
+        stop = markers.cut_after_stop(text[start:end])
+        if stop is None:
+            return None
+        before = msgs[index - 1]
+        role = "tool" if before.tool_results else before.role
+        found[index] = TracedReply((start, start + stop), (text[floor : floor + prompt[0]], role))
+    return found
+
+
+def _list_ends(trace: ChatTrace, msgs: Sequence[Msg]) -> Iterator[int]:
+    """Yields the end of the part of each message. The template reads each tool result as a message of its own."""
+    position = 0
+    for msg in msgs:
+        position += len(msg.tool_results) or 1
+        yield trace.ends[position - 1]
+
+
+def _find_prompt(text: str, prompts: Sequence[str]) -> Span | None:
+    """Returns the generation prompt, if the text has exactly one."""
+    first = prompts[-1]
+    start = text.find(first)
+    if start < 0 or text.find(first, start + 1) >= 0:
+        return None
+    return start, next(start + len(prompt) for prompt in prompts if text.startswith(prompt, start))
+
+
+def _contain(messages: Iterable[Mapping[str, Any]], markers: ReplyMarkers) -> bool:
+    """Returns True if a text of the conversation contains the generation prompt or the stop token."""
+    tokens = (markers.prompts[-1].strip() or markers.prompts[-1], markers.stop)
+    values = [value for message in messages for key, value in message.items() if key != "role"]
+    return any(token in text for text in list_texts(values) for token in tokens)
