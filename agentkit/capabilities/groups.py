@@ -217,6 +217,8 @@ class ThinkingCapabilities:
             must have at least one of these fields. Empty if no proof is required.
         scope: Messages whose thinking requests contain. "all": all messages. "turn": messages after the last
             message of a user. "message": the last message.
+        beside_call_texts: True if a message with tool calls may have both thinking and texts. If False, the
+            request omits the thinking.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
             the request that produced the thinking.
     """
@@ -224,6 +226,7 @@ class ThinkingCapabilities:
     mode: Literal["never", "signed", "text"] = "never"
     required_proof: frozenset[str] = frozenset()
     scope: Literal["all", "turn", "message"] = "all"
+    beside_call_texts: bool = True
     binds_prefix: bool = False
 
     __repr__ = bounded_repr

@@ -17,31 +17,98 @@ from agentkit.tools.tool import Tool
 
 __all__ = ["CallRegion"]
 
-_NAME_FIRST: Final = re.compile(
-    r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*', re.DOTALL
+_CALL_START: Final = re.compile(
+    r'\s*\[?\s*\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?'
+    r'"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*',
+    re.DOTALL,
 )
+_CALL_END: Final = re.compile(r"\s*\}?\s*")
+_MAX_START: Final = 500  # maximum number of characters before the arguments of a call whose arguments are streamed
 _MARK: Final = re.compile(r'["{}\[\]]')
-_STRING_END: Final = re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING_MARK: Final = re.compile(r'["\\]')
+_CALL_KEYS: Final = frozenset({"function", "id", "name", "type"})
+_ARGUMENT_KEYS: Final = ({"arguments"}, {"parameters"}, set[str]())
 
 
 class _Call(NamedTuple):
-    """Tool call in a region: its name, id, and arguments as an object or as a text that may be damaged."""
+    """Tool call in a region.
+
+    Attributes:
+        name: Name of the tool.
+        id: Id that the model wrote. May be empty.
+        arguments: Arguments as an object, or as a text that may be damaged.
+        has_more: True if the text of the call has more than its name, its id and its arguments.
+    """
 
     name: str
     id: str
     arguments: dict[str, Any] | str
+    has_more: bool = False
+
+    @property
+    def is_streamed(self) -> bool:
+        """True if the arguments are the text of an object, so that their pieces may have gone on already."""
+        return isinstance(self.arguments, str) and self.arguments.startswith("{")
+
+
+class CallForm:
+    """Place of the name, the id and the arguments of a call in the transform of a field.
+
+    Attributes:
+        field: The field.
+        is_argument_text: True if the text of the region is the JSON text of the arguments of one call.
+        is_call_text: True if the text of the region is the JSON text of one call, or of a list of calls.
+    """
+
+    def __init__(self, field: ResponseField) -> None:
+        self.field = field
+        call = as_object(field.transform)
+        function = call.get("function", call)
+        self._parts: dict[str, Any] = {**as_object(function), "id": call.get("id")}
+        is_json = field.content == "json" and not field.content_args and not field.transform_each
+        self.is_argument_text = is_json and self._parts.get("arguments") == "{content}"
+        self.is_call_text = is_json and (field.transform is None or "{content}" in (field.transform, function))
+
+    def find_text(self, part: str, captures: Mapping[str, str]) -> str:
+        """Returns the name or the id of the call if the markers contain it. Otherwise, returns an empty text."""
+        try:
+            value = apply_transform(self._parts.get(part), captures)
+        except ValueError:
+            return ""
+        return value if isinstance(value, str) else ""
+
+    def read_calls(self, text: str, captures: Mapping[str, str]) -> list[_Call]:
+        """Returns the calls of a region. Returns an empty list if a call has no name."""
+        if self.is_argument_text and (name := self.find_text("name", captures)):
+            return [_Call(name, self.find_text("id", captures), text.strip())]
+        first = _find_first_call(text) if self.is_call_text else None
+        if first is not None and first.is_streamed and not first.has_more:
+            return [first]
+        try:
+            value = parse_value(self.field, text, captures)
+            calls = [
+                _read_call(item) for item in (cast("list[object]", value) if isinstance(value, list) else [value])
+            ]
+        except (ValueError, RecursionError):
+            name = self.find_text("name", captures)
+            return [_Call(name, "", text.strip())] if name else [first] if first else []
+        is_named = all(call.name for call in calls)
+        if first is None or not first.is_streamed:
+            return calls if is_named else []
+        return [_keep_streamed(first, calls[0]), *calls[1:]] if is_named else [first]
 
 
 class CallRegion:
     """One or several tool calls.
 
-    If the marker has the name and the text is the JSON text of the arguments, pieces of the arguments go on at
-    once. All other calls go on when the region ends.
+    If the text is the JSON text of the arguments, and the marker has the name, pieces of the arguments go on at
+    once. If the text is the JSON text of a call that begins with its name, pieces of the arguments go on after the
+    name; the id follows at the end. All other calls go on when the region ends.
 
     Args:
         builder: Builder of the reply.
         key: First part of the keys of the blocks.
-        field: Field of the region.
+        form: Form of the text.
         captures: Named groups of the marker before the region.
         marker: Text of this marker.
         tools: Tools by name. Their schemas decide the types of arguments.
@@ -56,7 +123,7 @@ class CallRegion:
         self,
         builder: ReplyBuilder,
         key: BlockKey,
-        field: ResponseField,
+        form: CallForm,
         captures: Mapping[str, str],
         marker: str,
         tools: Mapping[str, Tool],
@@ -65,18 +132,19 @@ class CallRegion:
     ) -> None:
         self._builder = builder
         self._key = key
-        self._field = field
+        self._form = form
         self._marker = marker
         self._tools = tools
         self._derive_id = derive_id
         self._used_ids = used_ids
         self._pieces: list[str] = []
-        self._arguments: TextRegion | None = None
+        self._arguments: _ArgumentRegion | None = None
+        self._is_searching = form.is_call_text
         self.is_damaged = False
-        form = _Form(field)
-        if form.is_argument_text and (name := form.find_text("name", captures)):
-            self._id = self._choose_id(form.find_text("id", captures), 0)
-            builder.add_tool_call((*key, 0), self._id, name)
+        self._name = form.find_text("name", captures) if form.is_argument_text else ""
+        if self._name:
+            id = self._choose_id(form.find_text("id", captures), 0)
+            builder.add_tool_call((*key, 0), id, self._name)
             self._arguments = _ArgumentRegion(builder, (*key, 0))
 
     def add(self, text: str) -> None:
@@ -84,43 +152,52 @@ class CallRegion:
         self._pieces.append(text)
         if self._arguments is not None:
             self._arguments.add(text)
+        elif self._is_searching:
+            self._find_start("".join(self._pieces))
+
+    def _find_start(self, text: str) -> None:
+        """Begins the first call if the text contains its name and the start of its arguments."""
+        match = _CALL_START.match(text)
+        if match is None or match.end() == len(text):
+            self._is_searching = len(text) < _MAX_START
+            return
+        self._is_searching = False
+        name = _read_name(match)
+        if name and text[match.end()] == "{":
+            key = (*self._key, 0)
+            self._builder.add_tool_call(key, "", name)
+            self._arguments = _ArgumentRegion(self._builder, key, _ObjectScan())
+            self._arguments.add(text[match.end() :])
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
         """Ends the region. A text without the name of a tool becomes a text block, together with its markers."""
         text = "".join(self._pieces)
-        calls = self._read_calls(text, captures)
+        name = self._name
+        calls = [_Call(name, "", text.strip())] if name else self._form.read_calls(text, captures)
         if not calls:
             self._builder.add_text((*self._key, 0), f"{self._marker}{text}{marker}")
             self._builder.close((*self._key, 0))
         for index, call in enumerate(calls):
-            is_damaged = isinstance(call.arguments, str) and not _is_complete(call.arguments, marker)
-            self.is_damaged = self.is_damaged or is_damaged
-            self._add_call(call, index)
-            if marker or not is_damaged:
-                self._builder.close((*self._key, index))
+            key = (*self._key, index)
+            is_complete = self._add_call(call, index, has_end=bool(marker))
+            self.is_damaged = self.is_damaged or not is_complete or (call.has_more and not marker)
+            if call.has_more:
+                self._builder.add_metadata(key, reply_text=text)
+            if marker or is_complete:
+                self._builder.close(key)
 
-    def _read_calls(self, text: str, captures: Mapping[str, str]) -> list[_Call]:
-        """Returns the calls of the region. Returns an empty list if a call has no name."""
-        form = _Form(self._field)
-        try:
-            calls = form.read_calls(text, captures)
-        except (ValueError, RecursionError):
-            name = form.find_text("name", captures)
-            found = _find_arguments(text)
-            calls = [_Call(name, "", text.strip())] if name else [found] if found else []
-        return calls if all(call.name for call in calls) else []
-
-    def _add_call(self, call: _Call, index: int) -> None:
+    def _add_call(self, call: _Call, index: int, *, has_end: bool) -> bool:
+        """Adds a call. Returns True if its arguments are a JSON object."""
         key, builder = (*self._key, index), self._builder
-        if not builder.has_block(key):
+        if not builder.get_call_id(key):
             builder.add_tool_call(key, self._choose_id(call.id, index), call.name)
-        if isinstance(call.arguments, str):
-            builder.replace_arguments(key, call.arguments)
-        else:
-            tool = self._tools.get(call.name)
-            arguments = cast_arguments(call.arguments, tool.parameters) if tool else call.arguments
-            if self._arguments is None or arguments != call.arguments:
-                builder.replace_arguments(key, arguments)
+        builder.replace_arguments(key, call.arguments)
+        arguments = call.arguments
+        found = (parse_arguments(arguments) if arguments else {}) if isinstance(arguments, str) else arguments
+        tool = self._tools.get(call.name)
+        if found and tool and (converted := cast_arguments(found, tool.parameters)) != found:
+            builder.replace_arguments(key, converted)
+        return found is not None and (has_end or arguments != "")
 
     def _choose_id(self, id: str, index: int) -> str:
         """Returns the id that the model wrote, if it is new, and a derived id otherwise."""
@@ -130,55 +207,50 @@ class CallRegion:
 
 
 class _ArgumentRegion(TextRegion):
-    """Argument text of a call. White space at both ends is removed."""
+    """Argument text of a call. White space at both ends is removed. `scan` finds the end of the text, if any."""
 
-    def __init__(self, builder: ReplyBuilder, key: BlockKey) -> None:
+    def __init__(self, builder: ReplyBuilder, key: BlockKey, scan: _ObjectScan | None = None) -> None:
         super().__init__(builder, key, is_thinking=False, strips=True)
+        self._scan = scan
 
     def add(self, text: str) -> None:
+        if self._scan is not None:
+            text = text[: self._scan.find_end(text)]
         if text := self._strip(text):
             self._builder.add_tool_call(self._key, piece=text)
 
 
-class _Form:
-    """Place of the name, the id and the arguments of a call in the transform of a field."""
+class _ObjectScan:
+    """Search for the end of a JSON value in text that arrives.
 
-    def __init__(self, field: ResponseField) -> None:
-        self._field = field
-        call = as_object(field.transform)
-        self._parts: dict[str, Any] = {**as_object(call.get("function", call)), "id": call.get("id")}
+    Attributes:
+        has_ended: True if the value is complete.
+    """
 
-    @property
-    def is_argument_text(self) -> bool:
-        """True if the text of the region is the JSON text of the arguments of one call."""
-        field = self._field
-        is_json = field.content == "json" and not field.content_args and not field.transform_each
-        return is_json and self._parts.get("arguments") == "{content}"
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = False
+        self._is_escaped = False
+        self.has_ended = False
 
-    def find_text(self, part: str, captures: Mapping[str, str]) -> str:
-        """Returns the name or the id of the call if the markers contain it. Otherwise, returns an empty text."""
-        try:
-            value = apply_transform(self._parts.get(part), captures)
-        except ValueError:
-            return ""
-        return value if isinstance(value, str) else ""
-
-    def read_calls(self, text: str, captures: Mapping[str, str]) -> list[_Call]:
-        """Returns the calls of a region.
-
-        Raises:
-            ValueError: The text does not have the form of the field.
-            RecursionError: The text is nested too deeply.
-        """
-        if self.is_argument_text:
-            return [_Call(self.find_text("name", captures), self.find_text("id", captures), text.strip())]
-        value = parse_value(self._field, text, captures)
-        return [_read_call(item) for item in (cast("list[object]", value) if isinstance(value, list) else [value])]
-
-
-def _is_complete(arguments: str, marker: str) -> bool:
-    """Returns True if an argument text is a JSON object. An empty text is complete if a marker follows it."""
-    return parse_arguments(arguments) is not None if arguments else bool(marker)
+    def find_end(self, text: str) -> int:
+        """Returns the number of characters of the next piece of the text that belong to the value."""
+        if self.has_ended or not text:
+            return 0
+        index, self._is_escaped = int(self._is_escaped), False
+        while match := (_STRING_MARK if self._in_string else _MARK).search(text, index):
+            mark, index = match[0], match.end()
+            if mark == '"':
+                self._in_string = not self._in_string
+            elif mark == "\\":
+                self._is_escaped = index == len(text)
+                index += 1
+            else:
+                self._depth += 1 if mark in "{[" else -1
+            if not self._in_string and self._depth <= 0:
+                self.has_ended = True
+                return index if not self._depth else match.start()
+        return len(text)
 
 
 def _read_call(value: object) -> _Call:
@@ -194,40 +266,35 @@ def _read_call(value: object) -> _Call:
     if not isinstance(function, dict):
         raise ValueError("expected an object with a name")
     content = cast("dict[str, Any]", function)
-    name, id = content.get("name"), call.get("id")
+    name, id = content.get("name"), call.get("id", content.get("id"))
     arguments = content.get("arguments", content.get("parameters", {}))
     if isinstance(arguments, str):
         arguments = parse_arguments(arguments) if parse_arguments(arguments) is not None else arguments
     if not isinstance(arguments, dict | str):
         raise ValueError("expected an object of arguments")
-    return _Call(name if isinstance(name, str) else "", id if isinstance(id, str) else "", arguments)
+    has_more = (call.keys() | content.keys()) - _CALL_KEYS not in _ARGUMENT_KEYS
+    return _Call(name if isinstance(name, str) else "", id if isinstance(id, str) else "", arguments, has_more)
 
 
-def _find_arguments(text: str) -> _Call | None:
-    """Finds the name and the argument text in damaged JSON text of a call. Returns None if it has no name."""
-    match = _NAME_FIRST.match(text)
-    if match is None:
-        return None
+def _keep_streamed(first: _Call, call: _Call) -> _Call:
+    """Returns the call that was streamed, with the id of the parsed call. They differ if a key is repeated."""
+    is_equal = (first.name, parse_arguments(cast("str", first.arguments))) == (call.name, call.arguments)
+    return first._replace(id=call.id, has_more=call.has_more or not is_equal)
+
+
+def _read_name(match: re.Match[str]) -> str:
+    """Returns the name in a match of the start of a call. Returns an empty text if it is damaged."""
     try:
-        name = parse_json(match[1])
+        return str(parse_json(match[1]))
     except MessageError:
+        return ""
+
+
+def _find_first_call(text: str) -> _Call | None:
+    """Finds the name and the argument text in JSON text that begins with a call. Returns None without a name."""
+    match = _CALL_START.match(text)
+    name = _read_name(match) if match else ""
+    if match is None or not name:
         return None
-    raw = text[match.end() : _find_end(text, match.end())].strip()
-    return _Call(str(name), "", raw)
-
-
-def _find_end(text: str, start: int) -> int:
-    """Returns the index after the JSON value at `start`, or the length of the text if the value is incomplete."""
-    depth, index = 0, start
-    while match := _MARK.search(text, index):
-        index = match.end()
-        if match[0] == '"':
-            string = _STRING_END.match(text, index)
-            if string is None:
-                return len(text)
-            index = string.end()
-        else:
-            depth += 1 if match[0] in "{[" else -1
-        if depth <= 0:
-            return index
-    return len(text)
+    end = match.end() + _ObjectScan().find_end(text[match.end() :])
+    return _Call(name, "", text[match.end() : end].strip(), _CALL_END.fullmatch(text, end) is None)

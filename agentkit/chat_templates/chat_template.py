@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
@@ -40,7 +41,8 @@ from agentkit.tools.tool import ToolLike, as_tools
 if TYPE_CHECKING:
     from agentkit.capabilities.capabilities import Capabilities
     from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
-    from agentkit.chat_templates.template_report import TemplateProbe, TemplateReport
+    from agentkit.chat_templates.template_probes import TemplateProbe
+    from agentkit.chat_templates.template_report import TemplateReport
     from agentkit.formatting.formatter import FormatterOptions
 
 __all__ = ["ChatTemplate", "TemplateFunction"]
@@ -304,7 +306,7 @@ class ChatTemplate:
     @cached_property
     def probe(self) -> TemplateProbe:
         """Renderer of small conversations, for the features of the template."""
-        from agentkit.chat_templates.template_report import TemplateProbe
+        from agentkit.chat_templates.template_probes import TemplateProbe
 
         return TemplateProbe(self)
 
@@ -320,7 +322,7 @@ class ChatTemplate:
 
     @cached_property
     def _report(self) -> TemplateReport:
-        from agentkit.chat_templates.template_report import inspect_template
+        from agentkit.chat_templates.template_probes import inspect_template
 
         return inspect_template(self)
 
@@ -453,12 +455,12 @@ class _Rendering:
             start = -1 if is_unwritten else _find_near(text, content, position)
             if start >= 0:
                 position = start + len(content)
-            elif not is_unwritten and content in text:
-                continue  # the template changes the order of texts
+            elif not is_unwritten and (content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text):
+                continue  # the template changes the order of texts, or writes the text as JSON
             else:
                 if item.type not in unwritten:
                     missing.add(content)  # each search reads the whole text, and names of tools are often equal
-                omitted.append(OmittedBlock(item.place, "the template does not write the text"))
+                omitted.append(OmittedBlock(item.path, "the template does not write the text"))
         return omitted
 
     def _list_unwritten(self) -> list[str]:

@@ -6,8 +6,8 @@ Idea
 
 Invariants
     - A marker counts only if no further text can change it. So each split of a reply results in the same regions.
-    - A search reads at most 64 characters, or twice the text that did not decide. Held text waits for an eighth more
-      text before the next search. This keeps the time proportional to the length of the text.
+    - Held text waits for an eighth more text before it is searched again. This keeps the time proportional to the
+      length of the text.
     - At each index, at most one empty match counts, so that the parser always ends.
 """
 
@@ -21,7 +21,6 @@ from agentkit.chat_templates.response_markers import MarkerMatch, MarkerWatch
 
 __all__ = ["RegionParser", "RegionReceiver"]
 
-_WINDOW: Final = 64  # number of characters that the first search at an index reads
 _CONTEXT: Final = 1_000  # number of earlier characters that a marker may depend on
 
 
@@ -88,30 +87,20 @@ class RegionParser:
             self._close({}, "")
 
     def _read(self, text: str, *, is_end: bool = False) -> None:
-        """Processes all markers in a text, and the text up to the start of a possible marker. Holds the rest back."""
-        index, size = len(self._context), _WINDOW
-        text = self._context + text
+        """Processes all markers in a text, and holds back the text from the start of a possible marker."""
+        index, text = len(self._context), self._context + text
         while index < len(text) or is_end:
-            start = self._watch.find_candidate(text, index)
-            end = min(start + size, len(text))
-            is_last = end == len(text)
-            empty = self._empty_position - self._position + index
-            found, count = self._watch.search(text, start, end, is_end=is_end and is_last, empty_end=empty)
-            self._emit(text[index : start + count])
-            index = start + count
-            if found is not None:
-                index += len(found.text)
-                self._pass_marker(found)
-                if self.has_ended:
-                    self.late.append(text[index:])
-                    index = len(text)
-                    break
-            elif is_last:
+            skips_empty = self._empty_position == self._position
+            found, count = self._watch.search(text, index, is_end=is_end, skips_empty=skips_empty)
+            self._emit(text[index : index + count])
+            index += count
+            if found is None:
                 break
-            size = _WINDOW if count or found is not None else 2 * size
-        self._hold(text, index)
-
-    def _hold(self, text: str, index: int) -> None:
+            index += len(found.text)
+            self._pass_marker(found)
+            if self.has_ended:
+                self.late.append(text[index:])
+                return
         self._context = text[max(0, index - _CONTEXT) : index] if self._fields.needs_context else ""
         self._held = [text[index:]]
         self._length = len(text) - index

@@ -155,12 +155,22 @@ def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Parses tags. `tag_pattern` has the groups `key` and `value`."""
     found: dict[str, list[Any]] = {}
     pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
+    end = 0
     for match in pattern.finditer(text):
-        groups = match.groupdict()
+        _check_blank(text[end : match.start()])
+        groups, end = match.groupdict(), match.end()
         value = _parse_nested(groups.get("value") or "", arguments.get("value_parser"))
         found.setdefault(groups["key"], []).append(value)
+    _check_blank(text[end:])
     merges = arguments.get("merge_duplicates", False)
-    return {key: values if merges and len(values) > 1 else values[-1] for key, values in found.items()}
+    if not merges and any(len(values) > 1 for values in found.values()):
+        raise ValueError("a tag is repeated")
+    return {key: values if len(values) > 1 else values[0] for key, values in found.items()}
+
+
+def _check_blank(text: str) -> None:
+    if text.strip():
+        raise ValueError(f"the text {text.strip():.40} is in no tag")
 
 
 def _parse_lines(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ _LOOKAHEAD: Final = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\?((?:[\w\s</>|▁｜:-
 """Regular expression for an empty match wherever a text follows later, such as `(?=[\\s\\S]*?</think>)`."""
 
 _LONG: Final = 64  # number of characters from which a search is slow
+_WINDOW: Final = 64  # number of characters that the first search at an index reads
 _CACHED_LENGTH: Final = 32  # maximum length of texts whose searches are cached
 _MAX_CACHED: Final = 10_000  # maximum number of cached searches
 
@@ -164,7 +165,7 @@ class MarkerWatch:
     def __init__(self, markers: Sequence[tuple[Role, ResponseField, MarkerPattern]]) -> None:
         self._markers = tuple(markers)
         self.needs_context = any(marker.needs_context for _, _, marker in self._markers)
-        self._cache: dict[str, tuple[MarkerMatch | None, int]] = {}
+        self._cache: dict[tuple[str, bool], tuple[MarkerMatch | None, int]] = {}
         ascii_texts = map(chr, range(128))
         self._plain = set[str]() if self.needs_context else {c for c in ascii_texts if not self._may_start(c)}
         candidates = "".join(re.escape(chr(code)) for code in range(128) if chr(code) not in self._plain)
@@ -182,7 +183,7 @@ class MarkerWatch:
         """Returns True if no marker starts in a text. False means that a marker may start there."""
         return self._plain.issuperset(text)
 
-    def find_candidate(self, text: str, start: int) -> int:
+    def _find_candidate(self, text: str, start: int) -> int:
         """Returns the index of the first character at which a marker may start, or the length of the text."""
         if self.needs_context:
             return start
@@ -196,31 +197,45 @@ class MarkerWatch:
             start = found.end()
         return len(text)
 
-    def search(
-        self, text: str, start: int, end: int, *, is_end: bool, empty_end: int
-    ) -> tuple[MarkerMatch | None, int]:
+    def search(self, text: str, start: int, *, is_end: bool, skips_empty: bool) -> tuple[MarkerMatch | None, int]:
         """Finds the first marker that no further text can change.
 
         Args:
             text: Text in which to search.
             start: Index of the first character.
-            end: Index after the last character.
             is_end: True if no further text follows.
-            empty_end: Index at which an empty match is ignored. The same match was found before.
+            skips_empty: True to ignore an empty match at `start`. The same match was found before.
 
         Returns:
-            The first marker, the longest one at its index, and the number of characters before the marker; or None,
-            and the number of characters that cannot start a marker. Text after these characters must be held back.
+            The first marker, the longest one at its index, and the number of characters before it. Or None, and
+            the number of characters that start no marker. The characters after them must be held back.
         """
-        if is_end or self.needs_context or empty_end >= start or end - start > _CACHED_LENGTH:
-            return self._search(text, start, end, is_end=is_end, empty_end=empty_end)
-        piece = text[start:end]
-        result = self._cache.get(piece)
+        if is_end or self.needs_context or len(text) - start > _CACHED_LENGTH:
+            return self._search_parts(text, start, is_end=is_end, skips_empty=skips_empty)
+        key = text[start:], skips_empty
+        result = self._cache.get(key)
         if result is None:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
-            result = self._cache[piece] = self._search(text, start, end, is_end=False, empty_end=empty_end)
+            result = self._cache[key] = self._search_parts(text, start, is_end=False, skips_empty=skips_empty)
         return result
+
+    def _search_parts(
+        self, text: str, start: int, *, is_end: bool, skips_empty: bool
+    ) -> tuple[MarkerMatch | None, int]:
+        """Searches in a few characters from each index at which a marker may start, then in more characters.
+
+        If the text has many markers, the rest of the text is so not searched again for each of them.
+        """
+        index, size, empty_end = start, _WINDOW, start if skips_empty else -1
+        while True:
+            first = self._find_candidate(text, index)
+            end = min(first + size, len(text))
+            is_last = end == len(text)
+            found, count = self._search(text, first, end, is_end=is_end and is_last, empty_end=empty_end)
+            if found is not None or is_last:
+                return found, first + count - start
+            index, size = first + count, _WINDOW if count else 2 * size
 
     def _search(
         self, text: str, start: int, end: int, *, is_end: bool, empty_end: int

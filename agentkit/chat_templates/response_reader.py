@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from agentkit.chat_templates.call_region import CallRegion
+from agentkit.chat_templates.call_region import CallForm, CallRegion
 from agentkit.chat_templates.region_parser import RegionParser
 from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseField, ResponseFields
 from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRegion
@@ -49,6 +49,8 @@ class ResponseReader:
         self._builder = builder
         self._tools = dict(tools or {})
         self._digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass"))
+        calls = fields.fields.get("tool_calls")
+        self._form = None if calls is None else CallForm(calls)
         self._region: Region | None = None
         self._used_ids: set[str] = set()
         self._found: set[str] = set()
@@ -73,8 +75,10 @@ class ResponseReader:
         parser, builder = self._parser, self._builder
         self._is_finishing = True
         parser.finish()
-        outside = "".join(self._outside).strip()
-        if not self._found and outside:
+        outside = self._fields.anchor.pattern.sub("", "".join(self._outside)).strip()
+        if outside and self._found:
+            builder.notes["outside"] = outside
+        elif outside:
             builder.add_text(_OUTSIDE, outside)
             builder.close(_OUTSIDE)
         if late := "".join(parser.late).strip():
@@ -99,11 +103,13 @@ class ResponseReader:
         self._found.add(field.name)
         self._region = self._create(field, captures, marker, (self._count,))
 
-    def _create(self, field: ResponseField, captures: Mapping[str, str], marker: str, key: tuple[int, ...]) -> Region:
-        if field.name == "tool_calls":
+    def _create(
+        self, field: ResponseField, captures: Mapping[str, str], marker: str, key: tuple[int, ...]
+    ) -> Region:
+        if self._form is not None and field is self._form.field:
             digest, tools, used = self._digest_text(), self._tools, self._used_ids
             derive = partial(_derive_id, digest)
-            return CallRegion(self._builder, key, field, captures, marker, tools, derive, used)
+            return CallRegion(self._builder, key, self._form, captures, marker, tools, derive, used)
         is_thinking = field.name in THINKING_FIELDS
         if is_thinking or field.name == "content":
             strips = field.content != "text" or field.content_args.get("strip", True)

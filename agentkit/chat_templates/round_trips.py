@@ -11,7 +11,7 @@ from agentkit.chat_templates.template_messages import write_messages
 from agentkit.errors import AgentkitError
 
 if TYPE_CHECKING:
-    from agentkit.chat_templates.template_report import TemplateProbe
+    from agentkit.chat_templates.template_probes import TemplateProbe
 
 __all__ = ["find_round_trip_losses"]
 

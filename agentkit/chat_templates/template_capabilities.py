@@ -46,5 +46,6 @@ def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
         thinking=ThinkingCapabilities(
             mode="text" if report.thinking else "never",
             scope="all" if report.earlier_thinking else "turn" if report.call_thinking else "message",
+            beside_call_texts=report.call_thinking_and_text,
         ),
     )

@@ -14,7 +14,7 @@ from agentkit.chat_templates.template_capabilities import LAYOUT
 from agentkit.errors import OptionError
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
 from agentkit.json_values import as_list
-from agentkit.ledger.entries import Synthesis
+from agentkit.ledger.entries import Disposition, Note, Synthesis
 from agentkit.ledger.plan import Plan
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.request_spec import Request, RequestSpec
@@ -100,6 +100,11 @@ class ChatTemplateFormatter(FormatterBase):
         rendered = self.template.render(
             msgs, tools=task.tools, add_generation_prompt=True, validate=False, **self.variables
         )
+        origins = [*legal.system, *legal.turns]
+        for item in rendered.omitted:
+            block, origin = [*origins[item.path[0]].traced_blocks][item.path[1]]
+            note = Note(Disposition.DROPPED, item.reason, lost=block.type != "thinking")
+            legal.unwritten.append((origin, note))
         if self.response_template is not None:
             self._check_start(self.response_template, rendered.text)
         bos = self.template.special_tokens.get("bos_token", "")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
 
+from agentkit.ledger.places import BlockPath, format_place
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.tools.error_marks import write_output
@@ -32,18 +33,23 @@ class OmittedBlock:
     """Block that is not in the rendered text.
 
     Attributes:
-        place: Place of the block, such as `msgs[2].content[0]`.
+        path: Index of the message and index of the block.
         reason: Cause of the omission.
     """
 
-    place: str
+    path: BlockPath
     reason: str
+
+    @property
+    def place(self) -> str:
+        """Place of the block, such as `msgs[2].content[0]`."""
+        return format_place(self.path)
 
 
 class WrittenText(NamedTuple):
-    """Text of a block, and the place and the type of the block."""
+    """Text of a block, and the path and the type of the block."""
 
-    place: str
+    path: BlockPath
     text: str
     type: str = "text"
 
@@ -89,26 +95,25 @@ def write_messages(
     """
     written = WrittenMessages()
     for index, msg in enumerate(msgs):
-        place = f"msgs[{index}]"
         if isinstance(msg.content, str):  # most messages
-            _write_text(written, msg, msg.content, place, protect)
+            _write_text(written, msg, msg.content, index, protect)
         else:
-            _MessageWriter(written, msg, place, separator, protect, kinds, not msg.content).write(msg.content)
+            _MessageWriter(written, msg, index, separator, protect, kinds, not msg.content).write(msg.content)
     return written
 
 
 def _write_text(
-    written: WrittenMessages, msg: Msg, text: str, place: str, protect: Callable[[str, str], str]
+    written: WrittenMessages, msg: Msg, text: str, index: int, protect: Callable[[str, str], str]
 ) -> None:
     """Writes a message whose content is a string."""
-    place_of_text, role = f"{place}.content[0]", msg.role
-    if role == "user":
-        text = protect(text, place_of_text)
+    role = msg.role
+    if role == "user" and protect is not keep_text:
+        text = protect(text, format_place((index, 0)))
     message = {"role": role, "content": text}
     if msg.name not in ("", role):
-        message["name"] = protect(msg.name, f"{place}.name")
+        message["name"] = protect(msg.name, f"msgs[{index}].name")
     written.messages.append(message)
-    written.texts.append(WrittenText(place_of_text, text))
+    written.texts.append(WrittenText((index, 0), text))
 
 
 @dataclass(slots=True)
@@ -123,7 +128,7 @@ class _MessageWriter:
 
     written: WrittenMessages
     msg: Msg
-    place: str
+    index: int
     separator: str
     protect: Callable[[str, str], str]
     kinds: Collection[str]
@@ -134,27 +139,28 @@ class _MessageWriter:
     has_media: bool = False
 
     def write(self, blocks: Sequence[Block]) -> None:
-        for index, block in enumerate(blocks):
-            place = f"{self.place}.content[{index}]"
+        for number, block in enumerate(blocks):
+            path = (self.index, number)
             match block.type:
                 case "tool_result":
                     self._finish()
-                    self._write_result(block, place)
+                    self._write_result(block, path)
                     continue
                 case "text":
-                    is_user = self.msg.role == "user"
-                    self._add_text(self.protect(block.text, place) if is_user else block.text, place)
+                    self._add_text(
+                        self._protect(block.text, path) if self.msg.role == "user" else block.text, path
+                    )
                 case "thinking":
                     self.thinking.append(block.thinking)
-                    self.written.texts.append(WrittenText(place, block.thinking, block.type))
+                    self.written.texts.append(WrittenText(path, block.thinking, block.type))
                 case "tool_use":
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
-                    self.written.texts.append(WrittenText(place, block.name, block.type))
+                    self.written.texts.append(WrittenText(path, block.name, block.type))
                 case "image" | "audio" | "video" | "document":
-                    self._add_media(block, place)
+                    self._add_media(block, path)
                 case "opaque" | "invalid":
-                    self._omit(place, f"a chat template cannot write a block of the type {block.type}")
+                    self._omit(path, f"a chat template cannot write a block of the type {block.type}")
                 case _:
                     assert_never(block)
             self.is_open = True
@@ -167,7 +173,7 @@ class _MessageWriter:
         role = "assistant" if self.calls else self.msg.role
         message: dict[str, Any] = {"role": role, "content": self._take_content()}
         if self.msg.name not in ("", role):
-            message["name"] = self.protect(self.msg.name, f"{self.place}.name")
+            message["name"] = self.protect(self.msg.name, f"msgs[{self.index}].name")
         if self.thinking:
             message["reasoning_content"] = "\n".join(self.thinking)
         if self.calls:
@@ -180,38 +186,41 @@ class _MessageWriter:
         self.parts, self.has_media = [], False
         return parts if has_media else self.separator.join([part["text"] for part in parts])
 
-    def _write_result(self, block: ToolResultBlock, place: str) -> None:
+    def _write_result(self, block: ToolResultBlock, path: BlockPath) -> None:
         def add(item: Block) -> None:
             if isinstance(item, TextBlock):
-                self._add_text(self.protect(item.text, place), place, block.type)
+                self._add_text(self._protect(item.text, path), path, block.type)
             elif isinstance(item, MediaBlock):
-                self._add_media(item, place)
+                self._add_media(item, path)
             else:
-                self._omit(place, f"a chat template cannot write a block of the type {item.type}")
+                self._omit(path, f"a chat template cannot write a block of the type {item.type}")
 
         output = write_output(block, add)
         if isinstance(output, str):
-            self._add_text(self.protect(output, place), place, block.type)
+            self._add_text(self._protect(output, path), path, block.type)
         message = {"role": "tool", "content": self._take_content(), "tool_call_id": block.id}
-        if name := self.protect(block.name, place):
+        if name := self._protect(block.name, path):
             message["name"] = name
         self.written.messages.append(message)
 
-    def _add_text(self, text: str, place: str, type: str = "text") -> None:
-        self.parts.append({"type": "text", "text": text})
-        self.written.texts.append(WrittenText(place, text, type))
+    def _protect(self, text: str, path: BlockPath) -> str:
+        return text if self.protect is keep_text else self.protect(text, format_place(path))
 
-    def _add_media(self, block: MediaBlock, place: str) -> None:
+    def _add_text(self, text: str, path: BlockPath, type: str = "text") -> None:
+        self.parts.append({"type": "text", "text": text})
+        self.written.texts.append(WrittenText(path, text, type))
+
+    def _add_media(self, block: MediaBlock, path: BlockPath) -> None:
         if block.type not in self.kinds:
-            self._omit(place, f"the template has no placeholder for {block.type}")
+            self._omit(path, f"the template has no placeholder for {block.type}")
             return
         part = {"type": block.type}
         self.parts.append(part)
         self.written.media.append((block, part))
         self.has_media = True
 
-    def _omit(self, place: str, reason: str) -> None:
-        self.written.omitted.append(OmittedBlock(place, reason))
+    def _omit(self, path: BlockPath, reason: str) -> None:
+        self.written.omitted.append(OmittedBlock(path, reason))
 
 
 def adapt_message(message: Mapping[str, Any], needs_parts: bool, text_arguments: bool) -> dict[str, Any]:

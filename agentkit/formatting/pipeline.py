@@ -29,7 +29,7 @@ from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.alternating_turns import apply_turn_rules
 from agentkit.legalize.blocks import list_features
 from agentkit.legalize.call_ids import make_call_ids_distinct
-from agentkit.legalize.call_texts import omit_call_texts
+from agentkit.legalize.call_texts import omit_call_texts, omit_thinking_beside_texts
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.earlier_thinking import omit_earlier_thinking
 from agentkit.legalize.messages import legalize_content
@@ -116,6 +116,8 @@ def run_pipeline(
                 features = _find_features(current, context.spec)
     current.tool_names.update(tool_names)
     request = convert(current, context.spec)
+    for origin, note in current.unwritten:
+        context.ledger.note_origins([origin], note)
     if type(request) is not dict:
         check_option("convert()", request, dict, "Return the request as a dict.")
     return request, current
@@ -218,6 +220,10 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(omit_earlier_thinking, lambda target: 0 if target.thinking.scope == "all" else Feature.THINKING),
     Stage(
         omit_call_texts, lambda target: Feature.CALL if target.tools.role and not target.tools.call_texts else 0
+    ),
+    Stage(
+        omit_thinking_beside_texts,
+        lambda target: 0 if target.thinking.beside_call_texts else Feature.THINKING,
     ),
     Stage(omit_half_pairs, lambda target: Feature.OPAQUE if target.opaque.pair_key else 0),
     Stage(

@@ -38,6 +38,7 @@ __all__ = [
     "render_chat",
 ]
 
+_DICT: Final[Any] = dict
 _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 """Keys of a message that may contain thinking. Templates read different keys."""
@@ -63,13 +64,11 @@ class ChatTemplateCode(NamedTuple):
 
     Attributes:
         template: Template of jinja.
-        literals: Texts outside statements and expressions, and string constants.
         has_spans: True if the template has a block `generation`.
         captures_spans: True if the template captures the output of such a block.
     """
 
     template: Template
-    literals: tuple[str, ...]
     has_spans: bool
     captures_spans: bool
 
@@ -156,22 +155,12 @@ def _compile(source: str) -> ChatTemplateCode:
     tree = environment.parse(source)
     has_spans = "generation" in source and _has_spans(tree)
     captures_spans = has_spans and any(map(_has_spans, _find_captures(tree)))
-    literals = tuple(_find_literals(tree))
-    return ChatTemplateCode(environment.from_string(tree), literals, has_spans, captures_spans)
+    return ChatTemplateCode(environment.from_string(tree), has_spans, captures_spans)
 
 
 @cache
 def _get_environment() -> ImmutableSandboxedEnvironment:
     return model_environment()
-
-
-def _find_literals(tree: nodes.Template) -> Iterator[str]:
-    from jinja2 import nodes
-
-    for node in tree.find_all((nodes.TemplateData, nodes.Const)):
-        text = getattr(node, "data", None) or getattr(node, "value", None)
-        if isinstance(text, str):
-            yield text
 
 
 def _find_captures(tree: nodes.Template) -> Iterator[nodes.Node]:
@@ -194,7 +183,7 @@ def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Render
     start, end = _MARKS
     printed = {SPAN_START: _Mark(start), SPAN_END: _Mark(end)}
     marked = _render_text(code.template, {**values, **printed}, name)
-    if any(marked.count(mark._character) != mark._count for mark in printed.values()):
+    if not all(mark.is_counted(marked) for mark in printed.values()):
         start, end = choose_marks(values)  # a value contains one of the characters, or a filter rewrote them
         marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
     rendering = _remove_marks(marked, start, end)
@@ -237,6 +226,10 @@ class _Mark:
     def __str__(self) -> str:
         self._count += 1
         return self._character
+
+    def is_counted(self, text: str) -> bool:
+        """Returns True if a text contains the character as often as the template printed it."""
+        return text.count(self._character) == self._count
 
 
 def choose_marks(values: Any) -> tuple[str, str]:
@@ -284,8 +277,8 @@ def _remove_marks(marked: str, start: str, end: str) -> Rendering:
 
 
 def _prepare_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    if type(message) is dict and None not in message.values() and message.keys().isdisjoint(_REASONING):
-        return message  # templates cannot change it
+    if type(message) is _DICT and None not in message.values() and message.keys().isdisjoint(_REASONING):
+        return cast("dict[str, Any]", message)  # templates cannot change it
     prepared = {key: value for key, value in message.items() if value is not None}
     for key in _REASONING:
         if key in prepared:
@@ -334,4 +327,12 @@ def list_literals(source: str) -> list[str]:
     Raises:
         TemplateError: The template is invalid.
     """
-    return [*compile_chat(source).literals]
+    from jinja2 import nodes
+
+    compile_chat(source)
+    literals: list[str] = []
+    for node in _get_environment().parse(source).find_all((nodes.TemplateData, nodes.Const)):
+        text = getattr(node, "data", None) or getattr(node, "value", None)
+        if isinstance(text, str):
+            literals.append(text)
+    return literals

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from agentkit.history.policies import HistoryPolicy
+from agentkit.ledger.entries import Note
 from agentkit.ledger.ledger import Ledger
-from agentkit.ledger.provenance import TracedConversation
+from agentkit.ledger.provenance import Provenance, TracedConversation
 from agentkit.legalize.media import OnLoss
 from agentkit.legalize.request_spec import RequestSpec
 from agentkit.media.resolution import ResolvedMedia
@@ -38,6 +39,8 @@ class LegalConversation:
         call_ids: Maps each replaced call id to the original id. The key is the new id.
         tool_names: Maps each replaced tool name to the original name. The key is the new name.
         speakers: Maps each refused speaker name to the name that replaces it in the request.
+        unwritten: Notes about blocks that `convert` could not write, each with the origin of the block. The
+            pipeline adds them to the ledger.
     """
 
     system: TracedConversation
@@ -45,6 +48,7 @@ class LegalConversation:
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
     speakers: dict[str, str] = field(default_factory=dict[str, str])
+    unwritten: list[tuple[Provenance, Note]] = field(default_factory=list[tuple[Provenance, Note]])
 
     __repr__ = bounded_repr
 
@@ -52,7 +56,7 @@ class LegalConversation:
         """Returns a copy with the turns in `turns`. Returns `self` if the conversation already has these turns."""
         if turns is self.turns:
             return self
-        return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers)
+        return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers, self.unwritten)
 
 
 def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:

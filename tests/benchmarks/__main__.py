@@ -25,6 +25,7 @@ NAMES = (
     "prompts",
     "responses",
     "training",
+    "rendering",
 )
 
 

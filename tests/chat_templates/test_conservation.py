@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentkit import Msg, MultiAgentHistory, TextBlock, ThinkingBlock, ToolResultBlock
 from agentkit.chat_templates import ChatTemplate
-from tests.chat_templates.test_template_report import ALTERNATING, CALLS, PARTS, THINKING
+from tests.chat_templates.test_template_report import ALTERNATING, CALLS, EITHER, PARTS, THINKING
 from tests.conversations import add_markers, histories
 from tests.profiles import examples
 
@@ -48,7 +48,7 @@ def test_each_text_is_in_the_rendering_or_omitted(template: ChatTemplate, drawn:
 
 
 @examples(200)
-@given(st.sampled_from([*TEMPLATES, ChatTemplate(ALTERNATING)]), histories(5), st.booleans())
+@given(st.sampled_from([*TEMPLATES, ChatTemplate(ALTERNATING), ChatTemplate(EITHER)]), histories(5), st.booleans())
 def test_each_text_is_in_the_prompt_or_in_the_ledger(
     template: ChatTemplate, drawn: list[Msg], has_viewer: bool
 ) -> None:

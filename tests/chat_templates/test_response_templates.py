@@ -70,7 +70,14 @@ def check_events(events: list[Any], msg: Msg) -> None:
         if isinstance(event, TextDelta | ThinkingDelta):
             deltas[event.index] = deltas.get(event.index, "") + event.text
     assert deltas == texts
-    ended = [event.block for event in events if isinstance(event, ToolUseEnd)]
+    pieces: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, ToolUseDelta):
+            pieces[event.index] = pieces.get(event.index, "") + event.text
+    ends = {event.index: event.block for event in events if isinstance(event, ToolUseEnd)}
+    for index, block in ends.items():
+        assert block.raw_input is None or pieces.get(index, block.raw_input) == block.raw_input
+    ended = [*ends.values()]
     calls = [block for block in msg.blocks if isinstance(block, ToolUseBlock)]
     assert [call for call in calls if call in ended] == ended
     assert events[-1].type == "message-end"
@@ -104,17 +111,18 @@ def test_pieces_of_a_reply_have_the_message_of_the_whole_reply(name: str, data: 
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.parametrize("name", RESPONSE_NAMES)
 @given(data=st.data())
 @examples(100)
-def test_no_text_of_a_reply_is_lost(data: st.DataObject) -> None:
+def test_no_text_of_a_reply_is_lost(name: str, data: st.DataObject) -> None:
     """Each word is in a block, in the metadata, or in a marker."""
-    pieces = data.draw(reply_pieces("qwen3"))
-    numbered = [f"w{index} {piece}" for index, piece in enumerate(pieces)]
-    msg = QWEN.parse("".join(numbered))
+    pieces = data.draw(reply_pieces(name))
+    numbered = [f"w{index}, {piece}" for index, piece in enumerate(pieces)]
+    msg = BUILTINS[name].parse("".join(numbered))
     raw = [block.raw_input or "" for block in msg.blocks if isinstance(block, ToolUseBlock)]
     found = json.dumps([msg.to_dict(), raw])
     for index in range(len(numbered)):
-        assert f"w{index}" in found
+        assert f"w{index}," in found
 
 
 @pytest.mark.parametrize(
@@ -251,6 +259,78 @@ def test_arguments_stream_where_the_marker_has_the_name() -> None:
     assert [event.text for event in events if isinstance(event, TextEnd)] == ["ok"]
 
 
+@each_case(
+    ("name", "head", "tail"),
+    [
+        ("qwen3", '<tool_call>\n{"name": "f", "arguments": ', "}\n</tool_call>"),
+        ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": ', ', "id": "abcdefghi"}]'),
+        ("llama_3", '{"name": "f", "parameters": ', "}<|eot_id|>"),
+        ("mistral_v11", "[TOOL_CALLS]f[ARGS]", "</s>"),
+        ("deepseek", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>", "<｜tool▁call▁end｜>"),
+        ("kimi", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+        ("gpt_oss", " to=functions.f<|channel|>commentary json<|message|>", "<|call|>"),
+    ],
+)
+def test_arguments_stream_after_the_name(name: str, head: str, tail: str) -> None:
+    raw = '{"a": "}\\"{[", "b": [1, {"c": "\\\\"}], "d":  1.0}'
+    parser = BUILTINS[name].stream_parser()
+    parser.feed(head)
+    events = [event for piece in split(raw, [3]) for event in parser.feed(piece)]
+    deltas = [event.text for event in events if isinstance(event, ToolUseDelta)]
+    assert len(deltas) > 10
+    events += parser.feed(tail)
+    msg = parser.finish()
+    block = msg.blocks[0]
+    assert isinstance(block, ToolUseBlock)
+    events += parser.drain()
+    deltas = [event.text for event in events if isinstance(event, ToolUseDelta)]
+    assert ("".join(deltas), block.raw_input, block.input) == (raw, raw, json.loads(raw))
+    assert BUILTINS[name].parse(head + raw + tail) == msg
+
+
+@each_case(
+    ("text", "raw", "has_end"),
+    [
+        ("<function=f><parameter=city>Ro", "<parameter=city>Ro", False),
+        ("<function=f><parameter=city>Ro</function>", "<parameter=city>Ro", True),
+        (
+            "<function=f>In Rome <parameter=n>1</parameter></function>",
+            "In Rome <parameter=n>1</parameter>",
+            True,
+        ),
+        ("<function=f><parameter=n>1</parameter><parameter=n>2</parameter></function>", None, True),
+    ],
+)
+def test_text_that_is_no_argument_is_not_dropped(text: str, raw: str | None, has_end: bool) -> None:
+    """A call whose arguments are cut off never looks like a call with fewer arguments."""
+    msg = BUILTINS["qwen3_coder"].parse(text)
+    block = msg.blocks[0]
+    assert isinstance(block, ToolUseBlock)
+    expected = raw or "<parameter=n>1</parameter><parameter=n>2</parameter>"
+    assert (block.name, block.input, block.raw_input) == ("f", {}, expected)
+    assert str(msg.finish_reason) == ("tool_use" if has_end else "interrupted")
+
+
+@each_case(
+    "body",
+    [
+        '{"name": "f", "arguments": {"a": 1}, "why": "because"}',
+        '{"name": "f", "arguments": {"a": 1}, "name": "g"}',
+        '{"name": "f", "arguments": {"a": 1}} because',
+        '{"why": "because", "name": "f", "arguments": {"a": 1}}',
+        '[{"name": "f", "arguments": {"a": 1}}, {"name": "g", ',
+    ],
+)
+def test_a_call_with_more_text_keeps_the_text(body: str) -> None:
+    block = first_call(call(body))
+    assert (block.name, block.input, block.metadata) == ("f", {"a": 1}, {"reply_text": body})
+
+
+def test_a_cut_off_list_of_calls_is_interrupted() -> None:
+    msg = BUILTINS["mistral"].parse('[TOOL_CALLS][{"name": "f", "arguments": {}}, {"name": "g", "argu')
+    assert str(msg.finish_reason) == "interrupted"
+
+
 def test_the_schema_of_a_tool_decides_the_types_of_arguments() -> None:
     pairs = (f"<arg_key>{key}</arg_key>\n<arg_value>3</arg_value>\n" for key in ("n", "city"))
     text = f"<tool_call>f\n{''.join(pairs)}"
@@ -266,6 +346,13 @@ def test_text_after_the_end_of_the_reply_is_metadata() -> None:
     msg = QWEN.parse(f"Hi<|im_end|>\n<|im_start|>user\n{call('{}')}")
     assert summarize(msg) == ([], ["Hi"], [])
     assert get_reply(msg)["behind_end"] == f"<|im_start|>user\n{call('{}')}"
+
+
+def test_text_outside_of_all_fields_is_metadata() -> None:
+    text = "<|channel|>final<|message|>Hi<|end|><|start|>assistant<|channel|>other<|message|>hm<|end|>"
+    msg = BUILTINS["gpt_oss"].parse(text)
+    assert summarize(msg) == ([], ["Hi"], [])
+    assert get_reply(msg)["outside"] == "<|channel|>other<|message|>hm<|end|>"
 
 
 def test_a_reply_without_any_field_is_text() -> None:

@@ -24,7 +24,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate, ChatTemplateFormatter
-from tests.chat_templates.test_template_report import ALTERNATING, CALLS, NINE, THINKING
+from tests.chat_templates.test_template_report import ALTERNATING, CALLS, EITHER, NINE, THINKING
 from tests.conftest import dispositions, ledger_lines
 
 pytestmark = pytest.mark.anyio
@@ -65,6 +65,23 @@ def test_turns_alternate_and_the_system_prompt_moves_if_the_template_requires_it
         "msgs[2].content[0]": "merged",
         "msgs[3].content[0]": "carried",
     }
+
+
+def test_texts_beside_calls_are_in_the_prompt_or_in_the_ledger() -> None:
+    thinking, tool_use = CALL.blocks
+    call = Msg("Friday", [thinking, TextBlock("I look."), tool_use], "assistant")
+    formatter = ChatTemplate(EITHER).formatter()
+    plan = formatter.lower([BOB, call, RESULT])
+    assert "I look.look" in plan.request["prompt"]
+    reason = "the API accepts no thinking in a message with tool calls and text"
+    assert f"1.0 dropped: {reason}" in "\n".join(ledger_lines(plan))
+    assert plan.ledger.losses == []
+    plan = formatter.lower([BOB, call, RESULT, REPLY, EVE])
+    assert "I look." not in plan.request["prompt"]
+    assert ("msgs[1].content[1]", "the template does not write the text") in plan.ledger.losses
+    with pytest.raises(LossError) as caught:
+        ChatTemplate(EITHER).formatter(on_loss="raise").lower([BOB, call, RESULT, REPLY, EVE])
+    assert ("msgs[1].content[1]", "the template does not write the text") in caught.value.losses
 
 
 def test_calls_become_texts_if_the_template_has_no_roles_for_them() -> None:

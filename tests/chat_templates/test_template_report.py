@@ -31,6 +31,13 @@ PARTS: Final = (
     "{% for m in messages %}{% for p in m.content %}{% if p.type == 'image' %}<image>{% else %}{{ p['text'] }}"
     "{% endif %}{% endfor %}{% endfor %}"
 )
+EITHER: Final = (
+    "{% for m in messages %}{% set later = messages[loop.index:] | selectattr('role', 'eq', 'user') | list %}"
+    "{% if m.tool_calls and m.content and m.reasoning_content %}{{ raise_exception('either') }}{% endif %}"
+    "{% if not (m.tool_calls and later) %}{{ m.reasoning_content }}{{ m.content }}{% endif %}"
+    "{% for c in m.tool_calls %}{{ c.function.name }} {{ c.function.arguments | tojson }}{% endfor %}{% endfor %}"
+)
+"""Template that refuses thinking beside texts of calls, and that omits the texts of earlier calls."""
 MARKED: Final = (
     "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}STOP{% endgeneration %}"
     "{% else %}{{ m.content }}{% endif %}{% endfor %}"
@@ -66,6 +73,17 @@ MARKED: Final = (
         (
             CALLS,
             {"tools": True, "calls": True, "parallel_calls": True, "any_call_id": True, "text_arguments": False},
+        ),
+        (CALLS, {"call_texts": True, "earlier_call_texts": True, "call_thinking_and_text": True}),
+        (
+            EITHER,
+            {
+                "calls": True,
+                "call_texts": True,
+                "earlier_call_texts": False,
+                "call_thinking": True,
+                "call_thinking_and_text": False,
+            },
         ),
         (FIRST_CALL, {"calls": True, "parallel_calls": False}),
         (TEXT_CALLS, {"calls": True, "parallel_calls": True, "text_arguments": True}),

@@ -5,6 +5,7 @@ The environment variable AGENTKIT_TRAINING names the interpreter of an environme
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
@@ -12,10 +13,11 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from agentkit import TemplateError
+from agentkit import Msg, TemplateError, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
 from agentkit.jinja_environments.chat_rendering import ChatVariables, render_chat
+from agentkit.messages.blocks import Block
 from tests.conformance.training_packages import find_package
 
 TOKENS: Final = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
@@ -131,3 +133,44 @@ def test_the_text_and_the_spans_are_those_of_transformers(name: str) -> None:
                 different.append((template, chat, expected, actual))
     assert different == []
     assert count >= 300
+
+
+def write_reply(number: int, parts: str) -> list[Msg]:
+    """Returns a reply with the parts `thinking`, `text` and `call`, and the result of the call."""
+    blocks: dict[str, Block] = {
+        "thinking": ThinkingBlock(f"Thinking{number}x"),
+        "text": TextBlock(f"Text{number}x"),
+        "call": ToolUseBlock(f"abcdef12{number}", "get_weather", {"city": f"City{number}x"}),
+    }
+    msgs = [Msg("Friday", [blocks[part] for part in parts.split()], "assistant")]
+    output = ToolResultBlock(f"abcdef12{number}", "get_weather", f"Result{number}x")
+    return [*msgs, Msg("system", [output], "system")] if "call" in parts else msgs
+
+
+def get_word(msgs: list[Msg], place: str) -> str:
+    """Returns the word of the block at a place."""
+    index, number = map(int, re.findall(r"\d+", place))
+    block = msgs[index].blocks[number]
+    if isinstance(block, ToolUseBlock):
+        return str(block.input["city"])
+    assert isinstance(block, TextBlock | ThinkingBlock | ToolResultBlock)
+    return block.thinking if isinstance(block, ThinkingBlock) else block.text
+
+
+REPLIES: Final = ("text", "call", "text call", "thinking text", "thinking call", "thinking text call")
+
+
+def test_each_text_is_in_the_prompt_or_in_the_ledger() -> None:
+    """For each template: a block that the ledger does not list as dropped is in the prompt."""
+    missing: list[tuple[str, str, str]] = []
+    first, last = Msg("Bob", "Where?", "user"), Msg("Bob", "And then?", "user")
+    for name, source in templates().items():
+        formatter = ChatTemplate(source, name=name, special_tokens=TOKENS).formatter()
+        for parts, others, between in product(REPLIES, REPLIES, ([], [last])):
+            msgs = [first, *write_reply(1, parts), *between, *write_reply(2, others)]
+            plan = formatter.lower(msgs)
+            for entry in plan.ledger.entries:
+                word = get_word(msgs, entry.place)
+                if entry.disposition.word != "dropped" and word not in plan.request["prompt"]:
+                    missing.append((name, f"{parts}, {others}", entry.place))
+    assert missing == []

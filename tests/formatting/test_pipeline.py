@@ -85,6 +85,7 @@ SPLIT: Final = OpaqueCapabilities(pair_key=lambda _: None, needs_thinking=bool)
         ({"tools.role": False}, ["rewrite_exchanges"]),
         ({"tools.parallel_calls": False}, ["rewrite_exchanges"]),
         ({"tools.call_texts": False}, ["omit_call_texts"]),
+        ({"thinking.beside_call_texts": False}, ["omit_thinking_beside_texts"]),
         ({"tools.needs_declarations": True}, ["declare_called_tools"]),
         ({"turns.late_system": "line"}, ["write_late_system_lines"]),
         ({"turns.one_system": True}, ["join_system_prompt"]),

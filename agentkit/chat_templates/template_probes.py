@@ -1,0 +1,245 @@
+"""`inspect_template`: renders small conversations, and finds the features of a chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.chat_templates.template_messages import adapt_message
+from agentkit.chat_templates.template_report import TemplateReport
+from agentkit.errors import AgentkitError
+from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.chat_template import ChatTemplate
+
+__all__ = ["TemplateProbe", "inspect_template"]
+
+
+def _message(role: str, content: Any, **others: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, **others}
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _call(id: str, word: str) -> dict[str, Any]:
+    return {"type": "function", "id": id, "function": {"name": "probe_tool", "arguments": {"word": word}}}
+
+
+_SYSTEM: Final = _message("system", "Systemword")
+_USER: Final = _message("user", "Userword")
+_REPLY: Final = _message("assistant", "Replyword")
+_CALL: Final = _message("assistant", "", tool_calls=[_call("abcde1234", "Firstword")])
+_CALL_WITH_TEXT: Final = {**_CALL, "content": "Besideword"}
+_LONG_CALL: Final = _message("assistant", "", tool_calls=[_call("call_abcdefghijkl", "Firstword")])
+_TWO_CALLS: Final = _message(
+    "assistant", "", tool_calls=[_call("abcde1234", "Firstword"), _call("abcde1235", "Secondword")]
+)
+_RESULT: Final = _message("tool", "Resultword", tool_call_id="abcde1234", name="probe_tool")
+_LONG_RESULT: Final = {**_RESULT, "tool_call_id": "call_abcdefghijkl"}
+_TOOL: Final[dict[str, Any]] = {
+    "type": "function",
+    "function": {
+        "name": "probe_tool",
+        "description": "Toolword",
+        "parameters": {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}},
+    },
+}
+_THINKING: Final = _message("assistant", "Replyword", reasoning_content="Thinkingword")
+
+
+def inspect_template(template: ChatTemplate) -> TemplateReport:
+    """Renders small conversations, and returns the features of the template."""
+    probe = template.probe
+    marks_spans, stop_token = probe.find_stop_token()
+    losses = None if template.response_template is None else _find_losses(probe, template.response_template)
+    return TemplateReport(
+        system=probe.writes([_SYSTEM, _USER], "Systemword"),
+        several_system=probe.writes([_SYSTEM, _message("system", "Otherword"), _USER], "Systemword", "Otherword"),
+        late_system=probe.writes([_USER, _REPLY, _SYSTEM, _USER], "Systemword"),
+        consecutive_roles=probe.writes([_USER, _message("user", "Otherword")], "Userword", "Otherword")
+        and probe.writes([_USER, _REPLY, _message("assistant", "Otherword"), _USER], "Replyword", "Otherword"),
+        assistant_first=probe.writes([_REPLY, _USER], "Replyword"),
+        generation_prompt=probe.text([_USER]) != probe.text([_USER], add_generation_prompt=True),
+        tools=probe.writes([_USER], "probe_tool", tools=[_TOOL])
+        and probe.writes([_USER], "Toolword", tools=[_TOOL]),
+        calls=probe.writes_calls,
+        parallel_calls=probe.writes([_USER, _TWO_CALLS, _RESULT, _second_result()], "Firstword", "Secondword"),
+        call_texts=not probe.writes_calls or probe.writes_call_texts,
+        earlier_call_texts=probe.writes([_USER, _CALL_WITH_TEXT, _RESULT, _REPLY, _USER], "Besideword"),
+        call_thinking_and_text=probe.writes_call_thinking_and_text(),
+        any_call_id=probe.writes([_USER, _LONG_CALL, _LONG_RESULT], "Firstword")
+        or not probe.writes([_USER, _CALL, _RESULT], "Firstword"),
+        results=probe.writes_results,
+        thinking=probe.writes_thinking,
+        call_thinking=probe.writes_call_thinking,
+        earlier_thinking=probe.writes([_USER, _THINKING, _USER, _REPLY], "Thinkingword"),
+        parts=probe.text([_message("user", [_text_part("Userword")])]) == probe.text([_USER]),
+        needs_parts=probe.needs_parts,
+        text_arguments=probe.text_arguments,
+        media=frozenset(kind for kind in ("image", "audio", "video") if probe.has_placeholder(kind)),
+        trims=probe.trims(),
+        extends_prefix=probe.extends_prefix(),
+        marks_spans=marks_spans,
+        ends_with_stop_token=probe.ends_with(stop_token) if marks_spans else None,
+        stop_token=stop_token,
+        reads_clock=probe.reads_clock(),
+        round_trips=None if losses is None else not losses,
+        round_trip_losses=losses or frozenset(),
+    )
+
+
+def _second_result() -> dict[str, Any]:
+    return {**_RESULT, "tool_call_id": "abcde1235"}
+
+
+def _find_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:
+    from agentkit.chat_templates.round_trips import find_round_trip_losses
+
+    return find_round_trip_losses(probe, spec)
+
+
+class TemplateProbe:
+    """Renderer of small conversations, which tests one feature of a template at a time."""
+
+    def __init__(self, template: ChatTemplate) -> None:
+        self._template = template
+
+    @cached_property
+    def needs_parts(self) -> bool:
+        """True if the template writes only content that is a list of parts."""
+        if self._writes_plain([_USER], "Userword"):
+            return False
+        return self._writes_plain([_message("user", [_text_part("Userword")])], "Userword")
+
+    @cached_property
+    def text_arguments(self) -> bool:
+        """True if the template writes arguments of tool calls only as JSON text."""
+        messages = [_USER, _CALL, _RESULT]
+        if self._writes_plain(messages, "Firstword", needs_parts=self.needs_parts):
+            return False
+        word = '{"word": "Firstword"}'
+        return self._writes_plain(messages, word, needs_parts=self.needs_parts, text_arguments=True)
+
+    @cached_property
+    def writes_calls(self) -> bool:
+        """True if the template writes tool calls."""
+        return self.writes([_USER, _CALL, _RESULT], "probe_tool", "Firstword", tools=[_TOOL])
+
+    @cached_property
+    def writes_results(self) -> bool:
+        """True if the template writes tool results."""
+        return self.writes([_USER, _CALL, _RESULT], "Resultword", tools=[_TOOL])
+
+    @cached_property
+    def writes_thinking(self) -> bool:
+        """True if the template writes the thinking of the last message."""
+        return self.writes([_USER, _THINKING], "Thinkingword")
+
+    @cached_property
+    def writes_call_thinking(self) -> bool:
+        """True if the template writes the thinking of a message with tool calls."""
+        return self.writes([_USER, {**_CALL, "reasoning_content": "Thinkingword"}, _RESULT], "Thinkingword")
+
+    @cached_property
+    def writes_call_texts(self) -> bool:
+        """True if the template writes the text of a message with tool calls."""
+        return self.writes([_USER, _CALL_WITH_TEXT, _RESULT], "Besideword", tools=[_TOOL])
+
+    def writes_call_thinking_and_text(self) -> bool:
+        """Returns False if the template writes the thinking and the text of tool calls, but not both together."""
+        if not (self.writes_call_thinking and self.writes_call_texts):
+            return True
+        messages = [_USER, {**_CALL_WITH_TEXT, "reasoning_content": "Thinkingword"}, _RESULT]
+        return self.writes(messages, "Besideword") and self.writes(messages, "Thinkingword")
+
+    def _writes_plain(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        word: str,
+        needs_parts: bool = False,
+        text_arguments: bool = False,
+    ) -> bool:
+        adapted = [adapt_message(message, needs_parts, text_arguments) for message in messages]
+        return word in (self._render(adapted) or Rendering("")).text
+
+    def render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
+        """Renders messages. Returns None if the template refuses them."""
+        has_calls = any("tool_calls" in message for message in messages)
+        text_arguments = has_calls and self.text_arguments
+        return self._render([adapt_message(item, self.needs_parts, text_arguments) for item in messages], **others)
+
+    def _render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
+        template = self._template
+        tools = others.pop("tools", None)
+        has_prompt = others.pop("add_generation_prompt", False)
+        variables = {**template.special_tokens, **others}
+        try:
+            source = template.choose_source(None, tools is not None)
+            return template.render_variables(source, ChatVariables(messages, tools, None, has_prompt, variables))
+        except AgentkitError:
+            return None
+
+    def text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
+        """Returns the text of messages. Returns None if the template refuses them."""
+        rendering = self.render(messages, **others)
+        return None if rendering is None else rendering.text
+
+    def writes(self, messages: Sequence[Mapping[str, Any]], *words: str, **others: Any) -> bool:
+        """Returns True if the template writes messages, and the text contains the words in this order."""
+        text, position = self.text(messages, **others), 0
+        for word in words:
+            position = -1 if text is None else text.find(word, position)
+            if position < 0:
+                return False
+        return text is not None
+
+    def has_placeholder(self, kind: str) -> bool:
+        """Returns True if a media part adds text other than the parts as Python prints them."""
+        text = self.text([_message("user", [{"type": kind}, _text_part("Userword")])])
+        plain = self.text([_message("user", [_text_part("Userword")])])
+        return text is not None and plain is not None and text != plain and f"'type': '{kind}'" not in text
+
+    def trims(self) -> bool:
+        """Returns True if the template removes outer white space of a text."""
+        text = self.text([_message("user", "  Userword  ")])
+        return text is not None and "  Userword  " not in text
+
+    def extends_prefix(self) -> bool:
+        """Returns True if the text of the first messages is always the start of the text of all messages."""
+        longer = [_USER, _REPLY, _message("user", "Otherword"), _THINKING, _message("user", "Lastword")]
+        texts = [self.text(longer[: index + 1]) for index in range(len(longer))]
+        if any(text is None for text in texts):
+            return False
+        return all((texts[-1] or "").startswith(text or "") for text in texts)
+
+    def find_stop_token(self) -> tuple[bool, str]:
+        """Returns True if the template marks replies, together with the text between a reply and the next turn."""
+        rendering = self.render([_USER, _REPLY])
+        if rendering is None:
+            return False, ""
+        suffix = rendering.text.rpartition("Replyword")[2]
+        is_marked = any("Replyword" in rendering.text[start:end] for start, end in rendering.spans)
+        return is_marked, suffix.strip().partition("\n")[0]
+
+    def ends_with(self, stop: str) -> bool:
+        """Returns True if the marked text of a reply ends with the token that ends the turn."""
+        rendering = self.render([_USER, _REPLY])
+        if rendering is None or not rendering.spans:
+            return False
+        start, end = rendering.spans[-1]
+        return not stop or rendering.text[start:end].rstrip().endswith(stop)
+
+    def reads_clock(self) -> bool:
+        """Returns True if the text depends on the current time."""
+        texts = [
+            self.text(messages, strftime_now=datetime(year, 1, 1, 1).strftime, tools=tools)
+            for tools in (None, [_TOOL])
+            for messages in ([_USER], [_SYSTEM, _USER])
+            for year in (2001, 2002)
+        ]
+        return texts[::2] != texts[1::2]
