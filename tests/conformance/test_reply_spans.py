@@ -13,8 +13,8 @@ from tests.training.span_cases import CONVERSATIONS, compare_methods
 
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 TRACED = (
-    "cohere cohere2 gemma gemma3 gemma4_v2 idefics3 lfm2 lfm2_v2 llama3 llama3_1 llama3_2 phi3 phi3_5 qwen2_5 qwen2_5_vl"
-    " qwen3_instruct_2507 qwen3_vl smolvlm"
+    "cohere cohere2 gemma gemma3 gemma4_v2 idefics3 lfm2 lfm2_v2 llama3 llama3_1 llama3_2 phi3 phi3_5 qwen2_5"
+    " qwen2_5_vl qwen3_instruct_2507 qwen3_vl smolvlm"
 )
 """Templates for which one rendering proves where replies are. The others read all messages at their start."""
 
