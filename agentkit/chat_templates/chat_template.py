@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -254,7 +254,18 @@ class ChatTemplate:
             self._list_variables(now, variables),
         )
         continued = continue_final_message if isinstance(continue_final_message, str) else "content"
-        return _Rendering(self, source, chat, written, continued if continue_final_message else None).finish()
+        rendered = _Rendering(self, source, chat, written, continued if continue_final_message else None).finish()
+        return replace(rendered, spaced=tuple(dict.fromkeys(guard.places))) if guard and guard.places else rendered
+
+    def check_special_tokens(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] = ()) -> None:
+        """Raises an error if `render` would refuse the messages or tools with `on_special_tokens="raise"`.
+
+        Raises:
+            MessageError: A text of a user, a tool result, a name or a declaration has a control token.
+        """
+        if guard := self._guard(self.choose_source(None, bool(tools)), "raise"):
+            write_messages(msgs, protect=guard.protect)
+            guard.protect_json(write_tools(as_tools(tools)), "tools")
 
     def trace(
         self, msgs: Sequence[Msg], *, tools: Sequence[ToolLike] = (), now: datetime | None = None, **variables: Any
@@ -336,11 +347,18 @@ class ChatTemplate:
 
         return as_capabilities(self.check(), self.name)
 
-    def formatter(self, **options: Unpack[FormatterOptions]) -> ChatTemplateFormatter:
-        """Returns a formatter whose requests are `{"prompt": TEXT}`. See `FormatterBase` for the options."""
+    def formatter(
+        self, *, on_special_tokens: OnSpecialTokens = "keep", **options: Unpack[FormatterOptions]
+    ) -> ChatTemplateFormatter:
+        """Returns a formatter whose requests are `{"prompt": TEXT}`.
+
+        Args:
+            on_special_tokens: Treatment of control tokens, as in `render`.
+            **options: See `FormatterBase`.
+        """
         from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
 
-        return ChatTemplateFormatter(template=self, **options)
+        return ChatTemplateFormatter(template=self, on_special_tokens=on_special_tokens, **options)
 
     def render_variables(self, source: str, chat: ChatVariables, continued: str | None = None) -> Rendering:
         """Renders messages that `write_messages` converted.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -47,10 +47,12 @@ class TextGuard:
     Attributes:
         tokens: Pattern that matches control tokens.
         mode: `raise` refuses a control token. `space` adds a space after its first character.
+        places: Places of the texts with added spaces.
     """
 
     tokens: re.Pattern[str]
     mode: Literal["raise", "space"]
+    places: list[str] = field(default_factory=list[str])
 
     def protect(self, text: str, place: str) -> str:
         """Returns a text without control tokens.
@@ -63,6 +65,7 @@ class TextGuard:
             if self.mode == "raise":
                 reason = f"the text contains the control token {token[0]!r}"
                 raise MessageError(place, reason, 'Remove the token, or pass on_special_tokens="space".')
+            self.places.append(place)
             # A space inside one token may complete another token, so the search is repeated.
             text = self.tokens.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
             token = self.tokens.search(text)

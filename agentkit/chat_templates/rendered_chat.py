@@ -37,6 +37,7 @@ class RenderedChat:
         omitted: Blocks that are not in the text, in the order of the conversation.
         prompt_end: End of the prompt, as an index of `text`: the start of the last message if this is a reply, and
             the length of `text` otherwise. None if the start of the reply is unknown.
+        spaced: Places of the texts to which `on_special_tokens="space"` added spaces.
     """
 
     text: str
@@ -44,5 +45,6 @@ class RenderedChat:
     media: tuple[RenderedMedia, ...] = ()
     omitted: tuple[OmittedBlock, ...] = ()
     prompt_end: int | None = None
+    spaced: tuple[str, ...] = ()
 
     __repr__ = bounded_repr

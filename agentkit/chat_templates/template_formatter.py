@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
-from agentkit.argument_checks import check_option
+from agentkit.argument_checks import check_choice, check_option
 from agentkit.capabilities.capabilities import Capabilities
+from agentkit.chat_templates.control_tokens import OnSpecialTokens
+from agentkit.chat_templates.rendered_chat import RenderedChat
 from agentkit.chat_templates.template_capabilities import LAYOUT
-from agentkit.errors import OptionError
-from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
+from agentkit.errors import MessageError, OptionError
+from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions, check_messages
 from agentkit.json_values import as_list
 from agentkit.ledger.entries import Disposition, Note, Synthesis
+from agentkit.ledger.places import format_place
 from agentkit.ledger.plan import Plan
+from agentkit.ledger.provenance import Provenance, TracedMessage
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.request_spec import Request, RequestSpec
+from agentkit.messages.message import Msg, build_part
 
 if TYPE_CHECKING:
     from agentkit.chat_templates.chat_template import ChatTemplate
@@ -26,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["ChatTemplateFormatter"]
 
 _MARKERS: Final = ("open", "close")
+_ANY_NAME: Final = object()
+_PLACE: Final = re.compile(r"msgs\[(\d+)\]\.content\[(\d+)\]")
+_SPACED: Final = Note(Disposition.CARRIED, "a space added inside each control token of the text")
 
 
 class ChatTemplateFormatter(FormatterBase):
@@ -41,6 +50,9 @@ class ChatTemplateFormatter(FormatterBase):
             response template. None means the response template of the chat template. Without a response template,
             replies are plain text.
         variables: Further variables of the template, such as `{"enable_thinking": False}`.
+        on_special_tokens: Treatment of control tokens in texts of users, in tool results, in names and in
+            declarations of tools: `keep`, `raise` or `space`, as in `ChatTemplate.render`. With `raise`, the error
+            has the place of the text. With `space`, the ledger lists the changed texts.
         server_adds_bos: True if the server adds the bos token to each prompt. The text then omits the bos token
             that the template writes at its start. None means the usual behavior of the API's servers.
         **options: See `FormatterBase`.
@@ -58,17 +70,20 @@ class ChatTemplateFormatter(FormatterBase):
         template: ChatTemplate | str | Path | None = None,
         response_template: ResponseTemplate | Mapping[str, Any] | str | None = None,
         variables: dict[str, Any] | None = None,
+        on_special_tokens: OnSpecialTokens = "keep",
         server_adds_bos: bool | None = None,
         **options: Unpack[FormatterOptions],
     ) -> None:
         from agentkit.chat_templates.template_lookup import find_response_template, find_template
 
         check_option("variables", variables, dict | None)
+        check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
         check_option("server_adds_bos", server_adds_bos, bool | None)
         self.template = find_template(template)
         source = self.template.response_template if response_template is None else response_template
         self.response_template = None if source is None else find_response_template(source)
         self.variables = dict(variables or {})
+        self.on_special_tokens: OnSpecialTokens = on_special_tokens
         self.server_adds_bos = self.expects_bos() if server_adds_bos is None else server_adds_bos
         super().__init__(model, **options)
 
@@ -89,22 +104,53 @@ class ChatTemplateFormatter(FormatterBase):
         rules = self.template.capabilities()
         return rules if self.base.issuer is None else rules.override({"issuer": self.base.issuer})
 
+    async def plan(
+        self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]
+    ) -> Plan:
+        """Returns the plan of a request. Control tokens are refused before any file or URL is read."""
+        self._check_special_tokens(msgs, options)
+        return await super().plan(msgs, model=model, **options)
+
+    def lower(self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]) -> Plan:
+        """Returns the plan of a request without any I/O."""
+        self._check_special_tokens(msgs, options)
+        return super().lower(msgs, model=model, **options)
+
+    def _check_special_tokens(self, msgs: Sequence[Msg], options: RequestOptions) -> None:
+        if self.on_special_tokens == "raise":
+            # With a history of many speakers, messages of other agents are texts in a turn of a user.
+            own_name = getattr(self.history, "viewer", _ANY_NAME)
+            checked = [
+                msg
+                if own_name in (_ANY_NAME, msg.name) or msg.role != "assistant"
+                else build_part(msg, msg.blocks, "user")
+                for msg in check_messages(msgs)
+            ]
+            self.template.check_special_tokens(checked, options.get("tools") or ())
+
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Returns the request with the key `prompt`.
 
         Raises:
+            MessageError: A text has a control token, and `on_special_tokens` is `raise`.
             TemplateError: The template refuses the conversation.
             OptionError: The response template does not belong to the chat template.
         """
-        msgs = [*legal.system.msgs, *legal.turns.msgs]
-        rendered = self.template.render(
-            msgs, tools=task.tools, add_generation_prompt=True, validate=False, **self.variables
-        )
-        origins = [*legal.system, *legal.turns]
-        for item in rendered.omitted:
-            block, origin = [*origins[item.path[0]].traced_blocks][item.path[1]]
-            note = Note(Disposition.DROPPED, item.reason, lost=block.type != "thinking")
-            legal.unwritten.append((origin, note))
+        msgs = [*legal.system, *legal.turns]
+        try:
+            rendered = self.template.render(
+                [traced.msg for traced in msgs],
+                tools=task.tools,
+                add_generation_prompt=True,
+                on_special_tokens=self.on_special_tokens,
+                validate=False,
+                **self.variables,
+            )
+        except MessageError as error:
+            origin = _find_origin(error.place, msgs)
+            place = origin if isinstance(origin, str) else format_place(origin)
+            raise MessageError(place, error.reason, error.advice) from None
+        legal.notes.extend(_list_notes(rendered, msgs))
         if self.response_template is not None:
             self._check_start(self.response_template, rendered.text)
         bos = self.template.special_tokens.get("bos_token", "")
@@ -154,6 +200,22 @@ class ChatTemplateFormatter(FormatterBase):
         if not tokens:
             return sorted({text.strip() for text in texts})
         return sorted(token for token in tokens if any(token in text for text in (*texts, *patterns)))
+
+
+def _list_notes(rendered: RenderedChat, msgs: Sequence[TracedMessage]) -> Iterator[tuple[Provenance, Note]]:
+    """Yields ledger notes about texts that are not in the prompt, or not unchanged, each with its origin."""
+    for item in rendered.omitted:
+        index, number = item.path
+        block, origin = [*msgs[index].traced_blocks][number]
+        yield origin, Note(Disposition.DROPPED, item.reason, lost=block.type != "thinking")
+    for place in rendered.spaced:
+        yield _find_origin(place, msgs), _SPACED
+
+
+def _find_origin(place: str, msgs: Sequence[TracedMessage]) -> Provenance:
+    """Returns the origin of the block at a place of the rewritten conversation."""
+    match = _PLACE.fullmatch(place)
+    return msgs[int(match[1])].block_origins[int(match[2])] if match else place
 
 
 def _as_texts(marker: object) -> list[str]:

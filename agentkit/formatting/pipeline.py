@@ -116,8 +116,11 @@ def run_pipeline(
                 features = _find_features(current, context.spec)
     current.tool_names.update(tool_names)
     request = convert(current, context.spec)
-    for origin, note in current.unwritten:
-        context.ledger.note_origins([origin], note)
+    for origin, note in current.notes:
+        if isinstance(origin, str):
+            context.ledger.add_synthesis(origin, note.reason)
+        else:
+            context.ledger.note(origin, note)
     if type(request) is not dict:
         check_option("convert()", request, dict, "Return the request as a dict.")
     return request, current

@@ -39,8 +39,7 @@ class LegalConversation:
         call_ids: Maps each replaced call id to the original id. The key is the new id.
         tool_names: Maps each replaced tool name to the original name. The key is the new name.
         speakers: Maps each refused speaker name to the name that replaces it in the request.
-        unwritten: Notes about blocks that `convert` could not write, each with the origin of the block. The
-            pipeline adds them to the ledger.
+        notes: Notes of `convert`, each with the origin of a block. The pipeline adds them to the ledger.
     """
 
     system: TracedConversation
@@ -48,7 +47,7 @@ class LegalConversation:
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
     speakers: dict[str, str] = field(default_factory=dict[str, str])
-    unwritten: list[tuple[Provenance, Note]] = field(default_factory=list[tuple[Provenance, Note]])
+    notes: list[tuple[Provenance, Note]] = field(default_factory=list[tuple[Provenance, Note]])
 
     __repr__ = bounded_repr
 
@@ -56,7 +55,7 @@ class LegalConversation:
         """Returns a copy with the turns in `turns`. Returns `self` if the conversation already has these turns."""
         if turns is self.turns:
             return self
-        return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers, self.unwritten)
+        return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers, self.notes)
 
 
 def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:

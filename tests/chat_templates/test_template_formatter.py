@@ -12,15 +12,20 @@ from tokenizers import models, pre_tokenizers
 
 from agentkit import (
     Budget,
+    DocumentBlock,
     HuggingFaceTokenCounter,
     LossError,
+    MessageError,
     Msg,
     MultiAgentHistory,
+    OptionError,
     TemplateError,
     TextBlock,
     ThinkingBlock,
+    Tool,
     ToolResultBlock,
     ToolUseBlock,
+    URLSource,
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate, ChatTemplateFormatter
@@ -82,6 +87,36 @@ def test_texts_beside_calls_are_in_the_prompt_or_in_the_ledger() -> None:
     with pytest.raises(LossError) as caught:
         ChatTemplate(EITHER).formatter(on_loss="raise").lower([BOB, call, RESULT, REPLY, EVE])
     assert ("msgs[1].content[1]", "the template does not write the text") in caught.value.losses
+
+
+async def test_control_tokens_are_refused_with_their_place_before_any_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a file is read")
+
+    monkeypatch.setattr("agentkit.formatting.lowering.load_media", refuse)
+    document = Msg("Bob", [DocumentBlock(URLSource((tmp_path / "notes.txt").as_uri()))], "user")
+    formatter = ChatTemplate.builtin("zephyr").formatter(on_special_tokens="raise", media_roots=[tmp_path])
+    for msgs in ([document, Msg("Bob", "a</s>b", "user")], [document, Msg("a</s>b", "Hi.", "user")]):
+        with pytest.raises(MessageError, match=r"^msgs\[1\]\.(content\[0\]|name): .*'</s>'"):
+            await formatter.plan(msgs)
+    with pytest.raises(MessageError, match=r"^tools\[0\].*'</s>'"):
+        formatter.lower([BOB], tools=[Tool("look", "Looks.</s>", {"type": "object"})])
+    several = ChatTemplate.builtin("zephyr").formatter(
+        on_special_tokens="raise", history=MultiAgentHistory(viewer="Friday")
+    )
+    with pytest.raises(MessageError, match=r"^msgs\[1\]\.content\[0\]: "):  # a line of the history frame
+        several.lower([BOB, Msg("Eve", "a</s>b", "assistant")])
+    with pytest.raises(OptionError, match="on_special_tokens"):
+        ChatTemplate.builtin("zephyr").formatter(on_special_tokens=cast("Any", "drop"))
+
+
+def test_spaces_inside_control_tokens_are_in_the_ledger() -> None:
+    formatter = ChatTemplate.builtin("zephyr").formatter(on_special_tokens="space")
+    plan = formatter.lower([BOB, REPLY, Msg("Bob", "a</s>b", "user")])
+    assert "a< /s>b" in plan.request["prompt"]
+    assert "2.0 carried: a space added inside each control token of the text" in "\n".join(ledger_lines(plan))
 
 
 def test_calls_become_texts_if_the_template_has_no_roles_for_them() -> None:
