@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -14,7 +15,13 @@ from jinja2 import DictLoader, Environment, TemplateError, TemplateRuntimeError,
 from jinja2.exceptions import SecurityError
 
 from agentkit import MissingExtraError, OptionError
-from agentkit.jinja_environments import TemplateRecord, dump_yaml, model_environment, prompt_environment
+from agentkit.jinja_environments import (
+    TemplateRecord,
+    dump_yaml,
+    limits,
+    model_environment,
+    prompt_environment,
+)
 from agentkit.jinja_environments.sandbox import get_prompt_class, get_sandbox_class
 from tests.cases import each_case
 from tests.profiles import examples
@@ -390,3 +397,20 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     value.append(value)
     with pytest.raises(OptionError, match="nested too deeply"):
         dump_yaml(value)
+
+
+QUADRATIC = (
+    "{% for message in messages %}{% set ns = namespace(last=0) %}{% for other in messages %}"
+    "{% if other.role == 'user' and other.content %}{% set ns.last = loop.index %}{% endif %}{% endfor %}"
+    "{% endfor %}{{ messages | length }}"
+)
+
+
+def test_the_limit_of_loops_over_all_pairs_of_messages_grows_with_the_messages() -> None:
+    values = {"messages": [{"role": "user", "content": "Hi."}] * 100}
+    with patch.object(limits, "_MAX_STEPS", 50_000):
+        assert model_environment().from_string(QUADRATIC).render(values) == "100"
+        for old, new in (("{% if", "{{ '' }}{% if"), ("other in messages", "other in messages * 30")):
+            template = model_environment().from_string(QUADRATIC.replace(old, new))
+            with pytest.raises(TemplateRuntimeError, match="too slow"):
+                template.render(values)

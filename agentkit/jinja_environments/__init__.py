@@ -14,6 +14,9 @@ Limits. A rendering has at most 100,000,000 steps. These limit its time to a few
 | a list is created | 20 for each item |
 | a text is read | 1 for each 8 characters |
 
+Some templates compare each message with all others, so the steps of loops that print nothing have a limit of
+their own: 100,000,000 and 100 for each pair of messages. Such loops need time, but no memory.
+
 These limits apply too:
 
 - A text has at most 10,000,000 characters. The rendered text is such a text.

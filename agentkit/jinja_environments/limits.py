@@ -25,6 +25,7 @@ __all__ = [
     "count_read",
     "count_steps",
     "count_text",
+    "count_tests",
     "end_rendering",
     "enter_call",
     "find_size",
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 _MAX_STEPS: Final = 100_000_000
+_PAIR: Final = 100  # further tests for each pair of messages
+_TOO_SLOW: Final = "the template is too slow or its values are too large"
 _MAX_SIZE: Final = 10_000_000  # characters of a text, or of all texts in a list
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
 _MAX_BITS: Final = 100_000  # bits of an integer
@@ -53,10 +56,11 @@ READ: Final = 8  # characters that are read in one step
 class _Rendering:
     """Counters of one rendering. `sizes` has the size and the nesting of each list and dict, by its id."""
 
-    __slots__ = ("nesting", "sizes", "steps")
+    __slots__ = ("nesting", "sizes", "steps", "tests")
 
-    def __init__(self) -> None:
+    def __init__(self, length: int) -> None:
         self.steps = _MAX_STEPS
+        self.tests = _MAX_STEPS + _PAIR * length * length
         self.nesting = 0
         # The values are stored too, so that no other object gets the id of a value.
         self.sizes: dict[int, tuple[int, int, object]] = {}
@@ -65,9 +69,13 @@ class _Rendering:
 _rendering: ContextVar[_Rendering] = ContextVar("agentkit_template_rendering")
 
 
-def start_rendering() -> Token[_Rendering]:
-    """Starts the counters of a rendering. Returns the value for `end_rendering`."""
-    return _rendering.set(_Rendering())
+def start_rendering(length: int) -> Token[_Rendering]:
+    """Starts the counters of a rendering. Returns the value for `end_rendering`.
+
+    Args:
+        length: Length of the longest list among the variables of the template.
+    """
+    return _rendering.set(_Rendering(length))
 
 
 def end_rendering(token: Token[_Rendering]) -> None:
@@ -93,7 +101,15 @@ def count_steps(steps: int) -> None:
     rendering = _rendering.get()
     rendering.steps -= steps
     if rendering.steps < 0:
-        raise_error(f"the template is too slow or its values are too large. The limit is {_MAX_STEPS:,} steps")
+        raise_error(f"{_TOO_SLOW}. The limit is {_MAX_STEPS:,} steps")
+
+
+def count_tests(steps: int) -> None:
+    """Counts steps of a loop that prints nothing. The limit allows a loop over all pairs of messages."""
+    rendering = _rendering.get()
+    rendering.tests -= steps
+    if rendering.tests < 0:
+        raise_error(f"{_TOO_SLOW}. Its loops have too many steps")
 
 
 def count_items(items: Iterable[Any], cost: int = ITEM_SIZE) -> Iterator[Any]:

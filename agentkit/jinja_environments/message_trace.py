@@ -54,7 +54,7 @@ def trace_chat(source: str, variables: ChatVariables, name: str = "chat template
     template, values = compile_chat(source, name).template, build_values(variables)
     count, messages = len(values["messages"]), _TracedMessages(values["messages"])
     pieces, ends, position = list[str](), list[int](), 0
-    token = start_rendering()
+    token = start_rendering(count)
     try:
         for piece in template.root_render_func(template.new_context({**values, "messages": messages})):
             ends += [position] * (min(messages.get_last_read(), count - 1) - len(ends))

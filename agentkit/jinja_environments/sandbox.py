@@ -6,7 +6,7 @@ The first call of a function creates the class, because jinja2 is an optional pa
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from agentkit.errors import MissingExtraError
 from agentkit.jinja_environments.functions import get_namespace_class
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 __all__ = ["get_prompt_class", "get_sandbox_class"]
+
+_LISTS: Final[Any] = (list, tuple)
 
 
 @cache
@@ -44,9 +46,11 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
         """Template that limits each rendering."""
 
         def render(self, *args: Any, **kwargs: Any) -> str:
-            token = start_rendering()
+            variables = dict(*args, **kwargs)
+            lengths = [len(value) for value in variables.values() if isinstance(value, _LISTS)]
+            token = start_rendering(max(lengths, default=0))
             try:
-                return super().render(*args, **kwargs)
+                return super().render(variables)
             finally:
                 end_rendering(token)
 

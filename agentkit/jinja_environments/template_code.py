@@ -30,7 +30,8 @@ _STEPS: Final = 3  # steps of a node
 _BODY: Final = 5  # nodes that a body counts in addition to its nodes
 _PRINTED: Final = 6  # nodes that a printed value counts in addition, because its text needs memory
 _IMPORTS: Final = """\
-from agentkit.jinja_environments.limits import count_member_test, count_read, count_steps, measure, measure_slice
+from agentkit.jinja_environments.limits import count_member_test, count_read, count_steps, count_tests
+from agentkit.jinja_environments.limits import measure, measure_slice
 from agentkit.jinja_environments.operators import add, concatenate
 from agentkit.jinja_environments.text_methods import call_text_method"""
 _OPERATORS: Final = {
@@ -62,10 +63,20 @@ def count_bodies(node: nodes.Node) -> int:
     if not isinstance(node, nodes.Template | nodes.For | nodes.Macro | nodes.CallBlock | nodes.Block):
         return total + sum(map(count_bodies, node.iter_child_nodes()))
     steps = _STEPS * (_BODY + sum(map(count_bodies, node.body)))
-    node.body.insert(0, nodes.ExprStmt(nodes.Const(steps), lineno=node.lineno))
+    counter = "count_steps" if any(map(_prints, node.body)) else "count_tests"
+    node.body.insert(0, nodes.ExprStmt(nodes.Keyword(counter, nodes.Const(steps)), lineno=node.lineno))
     if isinstance(node, nodes.For) and node.test is not None:
         node.test = _apply_filter(node.test, "count_item")
     return total + sum(map(count_bodies, node.iter_child_nodes(exclude=("body",))))
+
+
+def _prints(node: nodes.Node) -> bool:
+    """Returns True if a statement prints texts, which need memory. Loops in the statement count their own texts."""
+    from jinja2 import nodes
+
+    if isinstance(node, nodes.For):
+        return any(map(_prints, node.else_))
+    return isinstance(node, nodes.Output) or any(map(_prints, node.iter_child_nodes()))
 
 
 def _apply_filter(node: Any, name: str) -> nodes.Filter:
@@ -84,7 +95,8 @@ class BoundedCode(CodeGenerator):
 
     def visit_ExprStmt(self, node: nodes.ExprStmt, frame: Frame) -> None:
         self.newline(node)
-        self._write_call("count_steps(", frame, node.node)
+        counter: Any = node.node
+        self._write_call(f"{counter.key}(", frame, counter.value)
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
         name, owner = node.attr, getattr(node.node, "name", None)
