@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,8 +22,9 @@ _REPLY: Final = Msg("assistant", "Replyword", "assistant")
 def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, ...]:
     r"""Returns the texts that a template writes before a reply. Returns an empty tuple if they are unknown.
 
-    The first text is the generation prompt. It can end with the start of thinking. Earlier replies then have only
-    its first part, which is the second text: `<|im_start|>assistant\n` of `<|im_start|>assistant\n<think>\n`.
+    The first text is the generation prompt. It can end with the start of thinking. Replies without thinking and
+    earlier replies then have only its first part, which is the last text: `<|im_start|>assistant\n` of
+    `<|im_start|>assistant\n<think>\n`.
 
     Args:
         template: Chat template.
@@ -53,10 +54,19 @@ def _find_texts(template: ChatTemplate, variables: str) -> tuple[str, ...]:
         return ()
     if not opened.startswith(closed) or opened == closed:
         return ()
-    prompt, first = opened[len(closed) :], reply[len(closed) : count_common_start(opened, reply)]
-    if first != prompt and "\n" in first:
-        first = first[: first.rindex("\n") + 1]
-    return (prompt, first) if first not in ("", prompt) else (prompt,)
+    texts = {opened[len(closed) :]}
+    for text in (reply, _render_earlier(render)):
+        first = text[len(closed) : count_common_start(opened, text)]
+        texts.add(first if first in texts or "\n" not in first else first[: first.rindex("\n") + 1])
+    return tuple(sorted(texts - {""}, key=len, reverse=True))
+
+
+def _render_earlier(render: Callable[..., str]) -> str:
+    """Returns the text of a reply that another message follows. Returns an empty text if there is no such text."""
+    try:
+        return render(_USER, _REPLY, _USER)
+    except AgentkitError:
+        return ""
 
 
 def locate_generation_prompt(text: str, start: int, prompts: Sequence[str]) -> tuple[int, int] | None:

@@ -17,12 +17,13 @@ from typing import Final, NoReturn
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.chat_templates.rendered_chat import RenderedChat
 from agentkit.errors import MessageError, TemplateError
+from agentkit.jinja_environments.message_trace import ChatTrace
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
 from agentkit.training.sample import Sample, check_separate_results
-from agentkit.training.text_spans import Span, count_common_end
-from agentkit.training.traced_replies import ReplyMarkers, find_traced_replies
+from agentkit.training.text_spans import Span, count_common_end, count_common_start
+from agentkit.training.traced_replies import ReplyMarkers, find_rewritten_replies, find_traced_replies
 
 __all__ = ["ReplySpans"]
 
@@ -35,6 +36,9 @@ _OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt
 """Names that a variable of a template cannot have, because `tokenize` passes the values."""
 _RENDER_OPTIONS: Final = frozenset({"chat_template", "continue_final_message", "documents", "on_special_tokens"})
 """Names of further options of `ChatTemplate.render`, which a row can contain as variables."""
+
+_OTHER_TEXT: Final = "\U0010fffd"
+"""Text that no message contains: a private character."""
 
 
 @dataclass
@@ -122,22 +126,51 @@ class ReplySpans:
         start, end = self.find_message(index)
         return [self._cut_generation_prompt(span) for span in self.marked if start <= span[0] < end]
 
+    def find_written_reply(self, index: int) -> list[Span]:
+        """Returns the texts of a reply, even if the template wrote another text when the reply was the last one.
+
+        Raises:
+            MessageError: The text of the reply cannot be found.
+        """
+        try:
+            return self.find_reply(index)
+        except MessageError:
+            if index not in self._rewritten:
+                raise
+            return [self._rewritten[index]]
+
+    @cached_property
+    def _trace(self) -> ChatTrace | None:
+        variables = self.sample.variables
+        if variables.keys() & _RENDER_OPTIONS:
+            return None
+        try:
+            return self.template.trace(self.sample.msgs, tools=self.sample.tools, now=self.now, **variables)
+        except TemplateError:
+            return None
+
     @cached_property
     def _traced(self) -> Mapping[int, Span]:
         """The texts of all replies by index, if one rendering proves where they are. Otherwise empty."""
-        variables = self.sample.variables
-        if len(self.all_replies) < 2 or variables.keys() & _RENDER_OPTIONS:
+        if len(self.all_replies) < 2 or self._trace is None:
             return {}
-        msgs, markers = self.sample.msgs, self._markers
+        replies = find_traced_replies(self.text, self._trace, self.sample.msgs, self.all_replies, self._markers)
+        first = {reply.before: index for index, reply in reversed((replies or {}).items())}
         try:
-            trace = self.template.trace(msgs, tools=self.sample.tools, now=self.now, **variables)
-            replies = find_traced_replies(self.text, trace, msgs, self.all_replies, markers) or {}
-            first = {reply.before: index for index, reply in reversed(replies.items())}
-            if any(self._find_unmarked(index) != replies[index].span for index in first.values()):
+            if replies is None or any(
+                self._find_unmarked(index) != replies[index].span for index in first.values()
+            ):
                 return {}
         except (TemplateError, MessageError):
             return {}
         return {index: reply.span for index, reply in replies.items()}
+
+    @cached_property
+    def _rewritten(self) -> Mapping[int, Span]:
+        """The texts of all replies by index, if later messages may have changed them. Empty if unknown."""
+        if self._trace is None:
+            return {}
+        return find_rewritten_replies(self.text, self._trace, self.all_replies, self._markers) or {}
 
     @cached_property
     def _markers(self) -> ReplyMarkers:
@@ -256,11 +289,29 @@ class ReplySpans:
         written = self._try_render(msgs[:count]) if count else None
         if written and msgs[0].text.strip() in written and self.text.startswith(written):
             return len(written)
-        if count < len(msgs) and (count or self.sample.tools):
+        if count == len(msgs):
+            return start
+        if count or self.sample.tools:
             other = self._try_render(msgs[count:], tools=False)
-            if other is not None:
-                return max(start, len(self.text) - count_common_end(self.text, other))
-        return start
+            start = start if other is None else max(start, len(self.text) - count_common_end(self.text, other))
+        return max(start, self._find_header(count, start))
+
+    def _find_header(self, index: int, floor: int) -> int:
+        """Returns the start of the text that the template writes before a message, such as `<|im_start|>user`.
+
+        The text begins as the generation prompt does, at least with a sign such as `<|`. Returns 0 if the start is
+        unknown.
+        """
+        other = self._try_render(
+            [*self.sample.msgs[:index], replace(self.sample.msgs[index], content=_OTHER_TEXT)]
+        )
+        end = count_common_start(self.text, other or "")
+        prompt = self._prompts[0] if self._prompts else ""
+        for length in range(len(prompt), 1, -1):
+            position = self.text.rfind(prompt[:length], floor, end)
+            if position >= 0:
+                return 0 if prompt[:length].isalnum() else position
+        return 0
 
     def _try_render(self, msgs: Sequence[Msg], *, tools: bool = True) -> str | None:
         try:

@@ -75,9 +75,10 @@ def tokenize(
     writes it and the reply was not cut off (`Msg.finish_reason`). A weight of the sample has precedence over
     `train_on`.
 
-    A template can mark replies with `{% generation %}` blocks. With any other template, agentkit renders the
-    messages before each reply to find the reply. This fails if later messages change the text of earlier messages,
-    for example if the template omits earlier thinking. In this case, pass the results of `split_rewritten`.
+    A template can mark replies with `{% generation %}` blocks. With many other templates, one rendering proves where
+    the replies are. If the template reads all messages first, agentkit renders the messages before each reply. This
+    fails if later messages change the text of earlier messages, for example if the template omits earlier thinking.
+    In this case, pass the results of `split_rewritten`.
 
     Args:
         sample: The sample.
@@ -85,7 +86,7 @@ def tokenize(
         encode: Function that returns the token ids and offsets of a text, or a `tokenizers.Tokenizer`. It must
             read the special tokens in the text, and add none.
         train_on: `assistant` trains all replies. `last` trains the last reply. `all` trains all texts after the
-            system messages, except messages of users with media.
+            system messages, except messages of users with media and replies with the weight 0.
         train_thinking: False to train no text that the template writes because of thinking.
         train_generation_prompt: True to train the start of an assistant turn too, which the model never writes.
         max_tokens: Maximum number of tokens. None means no limit. If tokens are cut, the last token becomes the

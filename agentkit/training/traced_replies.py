@@ -19,7 +19,7 @@ from agentkit.jinja_environments.message_trace import ChatTrace
 from agentkit.messages.message import Msg
 from agentkit.training.text_spans import Span, count_common_start
 
-__all__ = ["ReplyMarkers", "TracedReply", "find_traced_replies"]
+__all__ = ["ReplyMarkers", "TracedReply", "find_rewritten_replies", "find_traced_replies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,35 @@ def find_traced_replies(
         role = "tool" if before.tool_results else before.role
         found[index] = TracedReply((start, start + stop), (text[floor : floor + prompt[0]], role))
     return found
+
+
+def find_rewritten_replies(
+    text: str, trace: ChatTrace, replies: Sequence[int], markers: ReplyMarkers
+) -> dict[int, Span] | None:
+    """Returns the texts of replies that later messages may have changed. Returns None if they are unknown.
+
+    The text must have exactly one generation prompt for each reply, with a stop token before the next one.
+
+    Args:
+        text: Text of the conversation.
+        trace: The same conversation with a generation prompt at its end.
+        replies: Indexes of all replies.
+        markers: Texts around replies.
+    """
+    if not markers.prompts or not markers.stop or _contain(trace.messages, markers):
+        return None
+    spans: dict[int, Span] = {}
+    parts = text.split(markers.prompts[-1])
+    position = len(parts[0])
+    for index, part in zip(replies, parts[1:], strict=False):
+        prompt = next(prompt for prompt in markers.prompts if text.startswith(prompt, position))
+        start = position + len(prompt)
+        position += len(markers.prompts[-1]) + len(part)
+        end = text.find(markers.stop, start, position)
+        if end < 0:
+            return None
+        spans[index] = start, end + len(markers.stop)
+    return spans if len(parts) == len(replies) + 1 else None
 
 
 def _list_ends(trace: ChatTrace, msgs: Sequence[Msg]) -> Iterator[int]:

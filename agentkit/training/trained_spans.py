@@ -28,7 +28,7 @@ def find_trained_spans(
     """
     sample = rendered.sample
     if train_on == "all":
-        included = [(rendered.find_start(), len(rendered.text)), *rendered.find_all_replies()]
+        included = [(rendered.find_start(), len(rendered.text)), *_find_replies(rendered)]
         excluded = _find_excluded(rendered)
     elif train_on == "assistant" and sample.weights is None and sample.viewer is None:
         included, excluded = rendered.find_all_replies(), []
@@ -43,17 +43,24 @@ def find_trained_spans(
     if train_generation_prompt:
         included = [rendered.add_generation_prompt(span) for span in included]
     elif train_on == "all":
-        excluded += _find_generation_prompts(rendered)
+        excluded += [(rendered.add_generation_prompt(span)[0], span[0]) for span in _find_replies(rendered)]
     if not train_thinking:
         excluded += find_thinking(rendered)
     excluded += rendered.find_unwritten_stops()
     return subtract_spans(included, excluded) if excluded else merge_spans(included)
 
 
-def _find_generation_prompts(rendered: ReplySpans) -> list[Span]:
-    """Returns the generation prompts before replies. A model does not write them."""
-    spans = rendered.find_all_replies()
-    return [(rendered.add_generation_prompt(span)[0], span[0]) for span in spans]
+def _find_replies(rendered: ReplySpans) -> list[Span]:
+    """Returns the texts of all replies."""
+    if rendered.marked:
+        return rendered.find_all_replies()
+    return [span for index in rendered.all_replies for span in _find_reply(rendered, index)]
+
+
+def _find_reply(rendered: ReplySpans, index: int) -> list[Span]:
+    """Returns the texts of a reply. If the reply is not trained, later messages may have changed its texts."""
+    is_trained = rendered.sample.get_weight(index) != 0
+    return rendered.find_reply(index) if is_trained else rendered.find_written_reply(index)
 
 
 def _find_excluded(rendered: ReplySpans) -> list[Span]:
@@ -79,7 +86,7 @@ def _apply_weight(
         return spans
 
     def find_all() -> list[Span]:
-        return rendered.find_reply(index) if is_reply else [rendered.find_message(index)]
+        return _find_reply(rendered, index) if is_reply else [rendered.find_message(index)]
 
     is_reply = index in rendered.sample.replies
     weights: tuple[Weight, ...] = weight if isinstance(weight, tuple) else ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import Msg, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit import MessageError, Msg, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.chat_templates import ChatTemplate
 from agentkit.training import Sample, split_rewritten, tokenize
 from tests.profiles import examples
@@ -52,3 +54,65 @@ def test_each_reply_is_trained_once_as_it_was_served(thoughts: list[str], templa
     parts = split_rewritten(Sample(msgs), template)
     trained = [text for part in parts for text in list_trained(tokenize(part, template, encode))]
     assert sorted(trained) == sorted(served)
+
+
+_PROMPT: Final = "<|im_start|>assistant\n"
+_MARKED_THINKING: Final = replace(
+    THINKING,
+    jinja=(THINKING.jinja or "")
+    .replace(
+        "{%- if message.role == 'assistant' %}{%-", "{%- if message.role == 'assistant' %}{%- generation %}{%-"
+    )
+    .replace("<|im_end|>{%- else %}", "<|im_end|>{%- endgeneration %}{%- else %}"),
+)
+"""The template THINKING with marked replies."""
+
+
+def test_all_texts_are_trained_but_the_replies_that_other_samples_train() -> None:
+    msgs = [Msg("system", "Be brief.", "system"), USER, reply("a"), Msg("Bob", "And now?", "user"), reply("b")]
+    for template in (THINKING, _MARKED_THINKING):
+        parts = split_rewritten(Sample(msgs), template)
+        texts = [list_trained(tokenize(part, template, encode, train_on="all")) for part in parts]
+        first, second = "<|im_start|>user\nWhere?<|im_end|>\n", "\n<|im_start|>user\nAnd now?<|im_end|>\n"
+        assert texts == [
+            [first, "<think>\na\n</think>\n\nThere.<|im_end|>\n"],
+            [first, second, "<think>\nb\n</think>\n\nThere.<|im_end|>\n"],
+        ]
+
+
+@given(st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=5), st.sampled_from([None, "Be brief."]))
+@examples(60)
+def test_marked_and_unmarked_replies_train_the_same_texts(thoughts: list[str], system: str | None) -> None:
+    msgs = [] if system is None else [Msg("system", system, "system")]
+    for thought in thoughts:
+        msgs += [USER, reply(thought) if thought else Msg("Friday", "There.", "assistant")]
+    for train_on in ("all", "assistant", "last"):
+        texts = [
+            [list_trained(tokenize(part, template, encode, train_on=train_on)) for part in parts]
+            for template in (THINKING, _MARKED_THINKING)
+            if (parts := split_rewritten(Sample(msgs), template))
+        ]
+        assert texts[0] == texts[1]
+
+
+def test_a_rewritten_reply_that_cannot_be_found_is_an_error() -> None:
+    msgs = [Msg("Bob", f"Say {_PROMPT}", "user"), reply("a"), USER, reply("b")]
+    parts = split_rewritten(Sample(msgs), THINKING)
+    with pytest.raises(MessageError, match=r"msgs\[1\]: the chat template 'thinking' writes earlier messages"):
+        tokenize(parts[1], THINKING, encode, train_on="all")
+
+
+def test_texts_before_the_first_message_are_never_trained() -> None:
+    preamble = "<|im_start|>system\nYou are a model.{% if tools %}{{ tools | tojson }}{% endif %}<|im_end|>\n"
+    for template in (THINKING, MARKED):
+        source = "{%- if messages[0].role != 'system' %}" + preamble + "{% endif %}" + (template.jinja or "")
+        template = replace(template, jinja=source.replace("{%- if tools %}", "{%- if false %}"))
+        for tools in ([], [look]):
+            sample = Sample([USER, reply("a")], tools)
+            texts = list_trained(tokenize(sample, template, encode, train_on="all"))
+            assert texts[0] == "<|im_start|>user\nWhere?<|im_end|>\n"
+
+
+def look(q: int) -> str:
+    """Looks."""
+    return str(q)
