@@ -164,7 +164,7 @@ def _join(blocks: Sequence[Block]) -> Any:
 
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.check_fields(sample, "tools", "weights", "tokens", "extra")
+    losses.check_fields(sample, "rejected")
     losses.check_tool_names(sample.msgs)
     steps: list[dict[str, Any]] = []
     for index, msg in enumerate(sample.msgs):
@@ -175,7 +175,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
         elif msg.name == "environment" and msg.role == "user" and steps:
             losses.check_weight(sample.get_weight(index), place)
             content = _write_content(msg.blocks, losses, place)
-            _get_results(steps).append({"content": content})
+            _get_results(steps, losses, place).append({"content": content})
         else:
             steps.append(_write_step(sample, index, len(steps) + 1, losses))
     named = {"name": sample.viewer} if sample.viewer else {}
@@ -225,12 +225,13 @@ def _write_results(msg: Msg, steps: list[dict[str, Any]], losses: LossLog, place
         losses.check_output(block, place)
         output = write_output(block, lambda item: item)
         content = output if isinstance(output, str) else _write_content(output, losses, place)
-        _get_results(steps).append({"source_call_id": block.id, "content": content})
+        _get_results(steps, losses, place).append({"source_call_id": block.id, "content": content})
 
 
-def _get_results(steps: list[dict[str, Any]]) -> list[Any]:
+def _get_results(steps: list[dict[str, Any]], losses: LossLog, place: str) -> list[Any]:
     """Returns the results of the last step, to which results can be added."""
     if not steps:
+        losses.add(place, "the format has no results before the first step, so an empty step is added")
         steps.append({"step_id": 1, "source": "system", "message": ""})
     results: list[Any] = steps[-1].setdefault("observation", {"results": []})["results"]
     return results

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
 from agentkit.json_values import as_object, as_text, read_arguments
@@ -16,8 +15,9 @@ from agentkit.messages.blocks import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    build_trusted_text,
 )
-from agentkit.messages.message import Msg, build_trusted
+from agentkit.messages.message import Msg, Role, build_trusted
 from agentkit.messages.sources import Base64Source, source_from_url
 from agentkit.tools.error_marks import split_error_mark
 from agentkit.training.row_values import drop_none, get_list, get_object, get_text, refuse
@@ -31,6 +31,7 @@ _READ: Final = frozenset(
     {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "ipython", "eot"}
     | {*_THINKING, *_MASKS}
 )
+_PLAIN: Final = frozenset({"role", "content", "name", *_MASKS})
 _TEXT_ROLES: Final = ("user", "assistant", "system")
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
@@ -49,7 +50,6 @@ def create_call(id: str, name: str, arguments: object) -> ToolUseBlock:
     return call if text is None or text == call.arguments else ToolUseBlock(id, name, values, text)
 
 
-@dataclass
 class ChatMessageReader:
     """Reader for the messages of one row.
 
@@ -60,10 +60,20 @@ class ChatMessageReader:
         weights: Weights of the messages that were read. None for a message without a weight.
     """
 
-    images: Iterator[Any] = field(default_factory=lambda: iter(()))
-    call_count: int = 0
-    open_calls: dict[str, str] = field(default_factory=dict[str, str])
-    weights: list[MessageWeight] = field(default_factory=list[MessageWeight])
+    def __init__(self, images: Iterator[Any] | None = None) -> None:
+        self.images = images or iter(())
+        self.call_count = 0
+        self.open_calls: dict[str, str] = {}
+        self.weights: list[MessageWeight] = []
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> ChatMessageReader:
+        """Returns the reader for the messages of a row, with the images in the column `images`.
+
+        Raises:
+            MessageError: The column is not a list.
+        """
+        return cls(iter(get_list(row, "images", ""))) if row.get("images") else cls()
 
     def read_column(self, row: Mapping[str, Any], column: str, role: Literal["user", "assistant"]) -> list[Msg]:
         """Returns the messages of a column: a list of messages, or the text of one message with the role.
@@ -93,20 +103,22 @@ class ChatMessageReader:
         values = get_object(message, place)
         role = values.get("role")
         content = values.get("content")
-        if role in _TEXT_ROLES and type(content) is str and len(values) == 2:  # most messages have only a text
-            self.weights.append(None)
-            return build_trusted(role, as_text(content, place), role)
-        self.weights.append(read_weight(values, place))
-        metadata = {key: value for key, value in values.items() if key not in _READ and value is not None} or None
+        is_short = len(values) == 2
+        self.weights.append(None if is_short else read_weight(values, place))
+        if (
+            role in _TEXT_ROLES and type(content) is str and values.keys() <= _PLAIN
+        ):  # most messages have only text
+            name = role if is_short else get_text(values, "name", place) or role
+            return build_trusted(name, content if content.isascii() else as_text(content, place), role)
         if role in _RESULT_ROLES:
-            return Msg("tool", [self._read_result(values, place)], "system", metadata=metadata)
+            return _build_msg("tool", (self._read_result(values, place),), "system", values)
         name = get_text(values, "name", place)
         if role == "assistant":
-            return Msg(name or "assistant", _join(self._read_reply(values, place)), "assistant", metadata=metadata)
+            return _build_msg(name or "assistant", _join(self._read_reply(values, place)), "assistant", values)
         if role in ("system", "developer", "user"):
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
             blocks = self.read_content(values.get("content"), f"{place}.content")
-            return Msg(name or msg_role, _join(blocks), msg_role, metadata=metadata)
+            return _build_msg(name or msg_role, _join(blocks), msg_role, values)
         return refuse(f"{place}.role", f"expected a role such as 'user' or 'assistant', got {role!r}")
 
     # -- content -----------------------------------------------------------------------------------------------
@@ -116,7 +128,7 @@ class ChatMessageReader:
         if content is None:
             return []
         if isinstance(content, str):
-            return [TextBlock(as_text(content, place))]
+            return [build_trusted_text(as_text(content, place))]
         if not isinstance(content, list):
             refuse(place, f"expected a text or a list of parts, got {type(content).__name__}")
         parts = enumerate(cast("list[object]", content))
@@ -200,11 +212,19 @@ class ChatMessageReader:
         return ToolResultBlock(id, name or self.open_calls.pop(id, ""), text, is_error)
 
 
-def _join(blocks: Sequence[Block]) -> Any:
+def _build_msg(name: str, content: str | tuple[Block, ...], role: Role, values: dict[str, Any]) -> Msg:
+    """Returns a message. Its metadata are the keys of a row's message that have no other meaning."""
+    if values.keys() <= _READ:
+        return build_trusted(name, content, role)
+    metadata = {key: value for key, value in values.items() if key not in _READ and value is not None}
+    return Msg(name, content, role, metadata=metadata or None)
+
+
+def _join(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
     """Returns blocks as content. A single text becomes a string."""
     if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
         return blocks[0].text
-    return blocks
+    return tuple(blocks)
 
 
 def _parse_call(text: str) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ from agentkit.training.sample import MessageWeight
 __all__ = ["ChatMessageWriter", "write_url"]
 
 
-@dataclass
+@dataclass(slots=True)
 class ChatMessageWriter:
     """Writer of messages.
 
@@ -43,27 +43,23 @@ class ChatMessageWriter:
         msgs: Iterable[Msg],
         weights: Sequence[MessageWeight] | None = None,
         place: str = "msgs",
-        offset: int = 0,
     ) -> list[dict[str, Any]]:
-        """Returns the messages. Each tool result becomes a message of its own.
-
-        `offset` is the index of the first message in the sample, for the places of losses.
-        """
+        """Returns the messages. Each tool result becomes a message of its own."""
         written: list[dict[str, Any]] = []
         for index, msg in enumerate(msgs):
-            weight = None if weights is None else weights[index]
-            written += self.write(msg, weight, f"{place}[{index + offset}]")
+            written += self.write(msg, None if weights is None else weights[index], place, index)
         return written
 
-    def write(self, msg: Msg, weight: MessageWeight, place: str) -> list[dict[str, Any]]:
-        """Returns a message as one or several dicts."""
-        if isinstance(msg.content, str):
-            message: dict[str, Any] = {"role": msg.role, "content": msg.content}
-            if weight is None and msg.name == msg.role:
-                return [message]
-            return [self._add_fields(message, msg, weight, place)]
+    def write(self, msg: Msg, weight: MessageWeight, list_place: str, index: int) -> list[dict[str, Any]]:
+        """Returns a message as one or several dicts. Its place is an index of a list."""
+        content = msg.content
+        if weight is None and isinstance(content, str) and msg.name == msg.role:  # most messages have only a text
+            return [{"role": msg.role, "content": content}]
+        place = f"{list_place}[{index}]"
+        if isinstance(content, str):
+            return [self._add_fields({"role": msg.role, "content": content}, msg, weight, place)]
         results = [self._write_result(block, f"{place}.content[{i}]") for i, block in _list_results(msg)]
-        if results and len(results) == len(msg.content):
+        if results and len(results) == len(content):
             self.losses.check_weight(weight, place)
             return results
         others = self._add_fields(self._write_blocks(msg, place), msg, weight, place)

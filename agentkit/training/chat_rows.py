@@ -28,7 +28,7 @@ def read_chat(row: dict[str, Any], system: str | None) -> Sample:
     messages = get_list(row, "messages", "")
     if not messages:
         refuse("messages", "the row has no messages")
-    reader = ChatMessageReader(iter(get_list(row, "images", "")))
+    reader = ChatMessageReader.from_row(row)
     msgs = reader.read_all(messages, "messages")
     return _create(row, msgs, reader.weights, system, _COLUMNS)
 
@@ -40,14 +40,15 @@ def _create(
     system: str | None,
     columns: Sequence[str],
 ) -> Sample:
-    msgs, weights = replace_weighted_system(msgs, weights, system)
+    if system is not None:
+        msgs, weights = replace_weighted_system(msgs, weights, system)
     return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, columns))
 
 
 def _write_chat(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.check_fields(sample, "tools", "weights", "extra")
-    row: dict[str, Any] = {"messages": ChatMessageWriter(losses).write_all(sample.msgs, sample.all_weights)}
-    return {**row, **dump_tools_column(sample), **sample.extra}
+    losses.check_fields(sample, "tokens", "rejected")
+    messages = ChatMessageWriter(losses).write_all(sample.msgs, sample.all_weights)
+    return {"messages": messages, **dump_tools_column(sample), **sample.extra}
 
 
 # -- trl ---------------------------------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ def _read_trl(row: dict[str, Any], system: str | None) -> Sample:
         return read_sharegpt(row, system)
     if row.get("messages"):
         return read_chat(row, system)
-    reader = ChatMessageReader(iter(get_list(row, "images", "")))
+    reader = ChatMessageReader.from_row(row)
     prompt = reader.read_column(row, "prompt", "user")
     completion = reader.read_column(row, "completion", "assistant")
     if not prompt:
@@ -73,7 +74,7 @@ def _read_trl(row: dict[str, Any], system: str | None) -> Sample:
 def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any] | list[dict[str, Any]]:
     if sample.rejected:
         return write_preference(sample, losses, first)
-    losses.check_fields(sample, "tools", "weights", "extra")
+    losses.check_fields(sample, "tokens")
     writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
     others = {**dump_tools_column(sample, as_text=True), **sample.extra}
     if _has_completions(first):
@@ -83,8 +84,9 @@ def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]
 
 def _has_completions(first: Sample) -> bool:
     """Returns True if the weights choose replies, and the first sample has a prompt before each trained reply."""
-    has_weights = any(first.get_weight(index) is not None for index in _list_replies(first))
-    return has_weights and 0 not in _list_trained(first)
+    if first.weights is None or all(first.get_weight(index) is None for index in _list_replies(first)):
+        return False
+    return 0 not in _list_trained(first)
 
 
 def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[str, Any]]:
@@ -102,7 +104,7 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
     for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):
         weight = sample.get_weight(index)
         is_expressed = is_reply(msg) and not isinstance(weight, tuple)  # by the place of the reply in the row
-        written.append(writer.write(msg, None if is_expressed else weight, f"msgs[{index}]"))
+        written.append(writer.write(msg, None if is_expressed else weight, "msgs", index))
     prompts = [[message for messages in written[:index] for message in messages] for index in trained]
     return [
         copy_json({"prompt": prompt, "completion": written[index]})

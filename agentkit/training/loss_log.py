@@ -21,9 +21,9 @@ _POSITIONS: Final = {"thinking": 0, "tool_use": 2}
 """Position of a block in a reply. Texts and media have the position 1."""
 
 
-@dataclass
+@dataclass(slots=True)
 class LossLog:
-    """Log of the content of one sample that a row cannot contain.
+    """Log of the content of a sample that a row cannot contain.
 
     Attributes:
         format: Name of the format.
@@ -32,6 +32,11 @@ class LossLog:
 
     format: str
     losses: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    def take_all(self) -> list[tuple[str, str]]:
+        """Returns the losses, and removes them from the log."""
+        losses, self.losses = self.losses, []
+        return losses
 
     def add(self, place: str, reason: str) -> None:
         """Adds a loss."""
@@ -141,10 +146,10 @@ class LossLog:
                 self.add(f"{place}.content[{index}]", "the format has no content beside tool results")
         self.check_weight(weight, place)
 
-    def check_fields(self, sample: Sample, *supported: str) -> None:
-        """Adds a loss for each field of a sample that has a value and that the format does not support."""
-        for name in ("tools", "weights", "tokens", "rejected", "extra"):
-            if name not in supported and getattr(sample, name):
+    def check_fields(self, sample: Sample, *unsupported: str) -> None:
+        """Adds a loss for each of these fields of a sample that has a value."""
+        for name in unsupported:
+            if getattr(sample, name):
                 self.add(name, f"the format has no field for {name}")
 
 

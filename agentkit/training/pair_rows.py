@@ -75,7 +75,7 @@ def _read_pair(pair: object, place: str) -> list[Msg]:
 
 
 def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.check_fields(sample, "weights", "extra")
+    losses.check_fields(sample, "tools", "tokens", "rejected")
     for index, msg in enumerate(sample.msgs):
         losses.check_name(msg, sample.viewer, f"msgs[{index}]")
         losses.check_weight(sample.get_weight(index), f"msgs[{index}]", is_reply=msg.role == "assistant")

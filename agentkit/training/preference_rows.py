@@ -11,7 +11,7 @@ from agentkit.training.chat_message_writer import ChatMessageWriter
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, refuse_format, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools_column, read_tools
-from agentkit.training.row_values import get_list, get_object, refuse
+from agentkit.training.row_values import get_object, refuse
 from agentkit.training.sample import Sample
 
 __all__ = ["PREFERENCE", "read_preference", "write_preference"]
@@ -45,7 +45,7 @@ def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_conversation(row: Mapping[str, Any], key: str, system: str | None) -> list[Msg]:
-    reader = ChatMessageReader(iter(get_list(row, "images", "")))
+    reader = ChatMessageReader.from_row(row)
     if row.get(key) is None or row[key] == []:
         refuse(key, "the row has no conversation in this column")
     prompt = reader.read_column(row, "prompt", "user")
@@ -64,7 +64,7 @@ def write_preference(sample: Sample, losses: LossLog, first: Sample) -> dict[str
     """
     if not sample.rejected:
         raise refuse_format(losses.format, "rejected", "there is no rejected conversation")
-    losses.check_fields(sample, "tools", "rejected", "extra")
+    losses.check_fields(sample, "weights", "tokens")
     writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
     row: dict[str, Any] = {
         "chosen": writer.write_all(sample.msgs),

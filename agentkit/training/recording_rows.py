@@ -61,7 +61,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     *prompt, reply = sample.msgs
     if reply.role != "assistant" or reply.tool_results or not prompt:
         raise refuse_format(losses.format, "msgs", "the last message is not a reply to other messages")
-    losses.check_fields(sample, "tools", "weights", "extra")
+    losses.check_fields(sample, "tokens", "rejected")
     expected = [0 if msg.role == "assistant" else None for msg in prompt]
     weights = [None] * len(expected) if sample.weights is None else list(sample.weights[:-1])
     if weights != expected or sample.get_weight(-1) not in (None, 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic_core import from_json
 
@@ -58,7 +58,7 @@ class RowReader(Iterator[Sample]):
         """
         for row in self._rows:
             self.line += 1
-            if isinstance(row, str | bytes) and not row.strip():
+            if isinstance(row, _LINE) and (not row or row.isspace()):
                 continue
             try:
                 return self._read(row)
@@ -73,16 +73,17 @@ class RowReader(Iterator[Sample]):
         raise StopIteration
 
     def _read(self, row: object) -> Sample:
-        if isinstance(row, str | bytes):
+        if isinstance(row, _LINE):
             try:
                 row = _parse(row)
             except (ValueError, RecursionError) as error:
                 raise MessageError("row", f"the line is not JSON ({error})", "Fix or remove the line.") from None
-        if not isinstance(row, Mapping):
-            reason = f"expected a JSON object, got {shorten_repr(row, 60)}"
-            raise MessageError("row", reason, "Fix or remove the row.")
-        mapping = cast("Mapping[str, Any]", row)
-        values = mapping if isinstance(mapping, dict) else dict(mapping)
+        if type(row) is not dict:
+            if not isinstance(row, Mapping):
+                reason = f"expected a JSON object, got {shorten_repr(row, 60)}"
+                raise MessageError("row", reason, "Fix or remove the row.")
+            row = dict(cast("Mapping[str, Any]", row))
+        values = cast("dict[str, Any]", row)
         if self._columns:
             moved = {name: values[column] for name, column in self._columns.items() if column in values}
             others = {name: value for name, value in values.items() if name not in self._columns.values()}
@@ -90,6 +91,9 @@ class RowReader(Iterator[Sample]):
         if self._request is not None:
             values = {"request": self._request, **values}
         return self._format.read(values, self._system)
+
+
+_LINE: Final = (str, bytes)
 
 
 def _parse(line: str | bytes) -> object:

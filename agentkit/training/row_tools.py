@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from agentkit.tools.tool import Tool, as_tools, declare_tool
 from agentkit.training.row_values import drop_none, parse_if_text, refuse
 from agentkit.training.sample import Sample
+
+_MAX_CACHED: Final = 100_000
+"""Maximum number of characters of tools that are cached."""
 
 __all__ = ["dump_tools", "dump_tools_column", "read_tools"]
 
@@ -19,10 +23,17 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     Raises:
         MessageError: The column does not contain tools.
     """
-    if not row.get("tools") and not row.get("functions"):
-        return ()
     key = "tools" if row.get("tools") else "functions"
-    tools: object = parse_if_text(row.get(key) or None, key) or []
+    tools: object = row.get(key)
+    if not tools:
+        return ()
+    text = tools if isinstance(tools, str) else json.dumps(tools)
+    return (_parse_tools if len(text) < _MAX_CACHED else _parse_tools.__wrapped__)(text, key)
+
+
+@lru_cache(maxsize=64)  # the rows of a data set often have the same tools
+def _parse_tools(text: str, key: str) -> tuple[Tool, ...]:
+    tools: object = parse_if_text(text, key) or []
     if not isinstance(tools, list):
         refuse(key, f"expected a list, got {type(tools).__name__}")
     declared = cast("Sequence[Any]", tools)

@@ -49,7 +49,7 @@ def get_list(values: Mapping[str, Any], key: str, place: str) -> list[Any]:
         return []
     if not isinstance(value, list):
         refuse(f"{place}.{key}" if place else key, f"expected a list, got {shorten_repr(value, 60)}")
-    return cast("list[Any]", value)
+    return value  # pyright: ignore[reportUnknownVariableType] - a cast takes time
 
 
 def get_object(value: object, place: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def get_object(value: object, place: str) -> dict[str, Any]:
     """
     if not isinstance(value, dict):
         refuse(place, f"expected a JSON object, got {shorten_repr(value, 60)}")
-    return cast("dict[str, Any]", value)
+    return value  # pyright: ignore[reportUnknownVariableType]
 
 
 def has_none(value: object) -> bool:

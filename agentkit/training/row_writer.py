@@ -31,6 +31,7 @@ class RowWriter(Iterator[dict[str, Any]]):
     ) -> None:
         self.index = -1
         self._name = format
+        self._losses = LossLog(format)
         self._format = find_format(format)
         self._samples = iter(samples)
         self._on_loss = on_loss
@@ -53,22 +54,22 @@ class RowWriter(Iterator[dict[str, Any]]):
 
     def _write(self, sample: Sample) -> list[dict[str, Any]]:
         self.index += 1
-        place = f"samples[{self.index}]"
         if type(sample) is not Sample:
-            check_option(place, sample, Sample, "Pass samples.")
+            check_option(f"samples[{self.index}]", sample, Sample, "Pass samples.")
         if self._first is None:
             self._first = sample
-        losses = LossLog(self._name)
+        losses = self._losses
         try:
             rows = self._format.write_rows(sample, losses, self._first)
         except InputError as error:
-            raise MessageError(f"{place}.{error.place}", error.reason, error.advice) from None
-        for field, reason in losses.losses:
-            if callable(self._on_loss):
-                self._on_loss(f"{place}.{field}", reason)
-            else:
+            losses.take_all()
+            raise MessageError(f"samples[{self.index}].{error.place}", error.reason, error.advice) from None
+        for field, reason in losses.take_all() if losses.losses else ():
+            place = f"samples[{self.index}].{field}"
+            if not callable(self._on_loss):
                 advice = "Use another format, or pass a function as on_loss."
-                raise MessageError(f"{place}.{field}", f"{reason} (format {self._name!r})", advice)
+                raise MessageError(place, f"{reason} (format {self._name!r})", advice)
+            self._on_loss(place, reason)
         return rows
 
 

@@ -12,6 +12,7 @@ from agentkit.formatting.formatter import check_messages
 from agentkit.json_values import make_json_safe
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
+from agentkit.messages.validation import slot_setter
 from agentkit.reprs import bounded_repr, shorten_repr
 from agentkit.tools.tool import Tool, ToolLike, as_tools
 
@@ -130,19 +131,26 @@ def build_trusted_sample(
 ) -> Sample:
     """Builds a sample from values that are already valid, without checks. Reading rows is then much faster."""
     sample = _new(Sample)
-    _set(sample, "msgs", msgs)
-    _set(sample, "tools", tools)
-    _set(sample, "weights", None if weights.count(None) == len(weights) else tuple(weights))
-    _set(sample, "viewer", None)
-    _set(sample, "tokens", None)
-    _set(sample, "source", None)
-    _set(sample, "rejected", ())
-    _set(sample, "extra", extra)
+    _set_msgs(sample, msgs)
+    _set_tools(sample, tools)
+    _set_weights(sample, None if weights.count(None) == len(weights) else tuple(weights))
+    _set_viewer(sample, None)
+    _set_tokens(sample, None)
+    _set_source(sample, None)
+    _set_rejected(sample, ())
+    _set_extra(sample, extra)
     return sample
 
 
 _new = object.__new__
-_set = object.__setattr__
+_set_msgs = slot_setter(Sample, "msgs")
+_set_tools = slot_setter(Sample, "tools")
+_set_weights = slot_setter(Sample, "weights")
+_set_viewer = slot_setter(Sample, "viewer")
+_set_tokens = slot_setter(Sample, "tokens")
+_set_source = slot_setter(Sample, "source")
+_set_rejected = slot_setter(Sample, "rejected")
+_set_extra = slot_setter(Sample, "extra")
 
 
 def is_reply(msg: Msg) -> bool:

@@ -119,9 +119,10 @@ def _place_images(msgs: list[Msg], images: list[Any], reader: ChatMessageReader)
 
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.check_fields(sample, "tools", "weights", "extra")
-    losses.check_tool_names(sample.msgs)
-    _check_results(sample, losses)
+    losses.check_fields(sample, "tokens", "rejected")
+    if any(msg.features & Feature.TOOL for msg in sample.msgs):
+        losses.check_tool_names(sample.msgs)
+        _check_results(sample, losses)
     images: list[str] = []
     turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
     row: dict[str, Any] = {"conversations": turns}
@@ -136,11 +137,11 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str]) -> list[dict[str, Any]]:
     msg, weight = sample.msgs[index], sample.get_weight(index)
     place = f"msgs[{index}]"
-    if not msg.tool_results:
+    if not msg.features & Feature.RESULT:
         losses.check_name(msg, sample.viewer, place)
-    if isinstance(msg.content, str) and weight is None and _IMAGE not in msg.content:
-        return [{"from": _SPEAKERS[msg.role], "value": msg.content}]
-    if msg.tool_results:
+        if isinstance(msg.content, str) and weight is None and _IMAGE not in msg.content:
+            return [{"from": _SPEAKERS[msg.role], "value": msg.content}]
+    else:
         losses.check_results(msg, weight, place)
         return [
             {"from": "observation", "value": _write_result(block, losses, place)} for block in msg.tool_results

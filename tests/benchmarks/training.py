@@ -58,6 +58,13 @@ def build_lines(count: int) -> Iterator[str]:
         yield json.dumps({"messages": [{"role": "system", "content": f"Conversation {index}."}, *messages]}) + "\n"
 
 
+def build_short_lines(count: int) -> Iterator[str]:
+    """Yields rows of OpenAI's fine-tuning with two short messages as JSON text."""
+    for index in range(count):
+        user = {"role": "user", "content": f"Hello {index}, how are you?"}
+        yield json.dumps({"messages": [user, {"role": "assistant", "content": "I am fine, thanks."}]}) + "\n"
+
+
 def copy_json(lines: list[str]) -> int:
     """Reads and writes rows with `json` alone."""
     return sum(len(json.dumps(json.loads(line))) for line in lines)
@@ -68,9 +75,8 @@ def convert_rows(lines: list[str], format: Any) -> int:
     return sum(len(json.dumps(row)) for row in dump_rows(format, load_rows("openai", lines)))
 
 
-def time_rows(count: int, rounds: int) -> dict[str, Samples]:
+def time_rows(lines: list[str], rounds: int) -> dict[str, Samples]:
     """Times the reading and writing of rows."""
-    lines = list(build_lines(count))
     cases = {
         "json alone": Case(str, lambda _: copy_json(lines)),
         "openai to openai": Case(str, lambda _: convert_rows(lines, "openai")),
@@ -102,22 +108,31 @@ def measure_export(megabytes: int) -> float:
 def run(quick: bool = False) -> Report:
     """Measures tokens with loss masks, rows, and the memory of an export."""
     tokens = time_tokens(2 if quick else _TURNS, 3 if quick else 25)
-    rows = time_rows(20 if quick else 2_000, 3 if quick else 9)
+    count, rounds = (20, 3) if quick else (2_000, 9)
+    rows = time_rows(list(build_lines(count)), rounds)
+    short_rows = time_rows(list(build_short_lines(count)), rounds)
     megabytes = 1 if quick else _MEGABYTES
     resident = measure_export(megabytes)
-    alone, copied = tokens["tokenizer alone"], rows["json alone"]
+    alone = tokens["tokenizer alone"]
     ratio = tokens["tokenize, replies are marked"].ratio_to(alone)
-    speed = 1 / rows["openai to trl"].ratio_to(copied)
+    speed = 1 / rows["openai to trl"].ratio_to(rows["json alone"])
+    short_speed = 1 / short_rows["openai to trl"].ratio_to(short_rows["json alone"])
     tables = [
         Table(
             f"Tokens and loss mask of {_TURNS} turns",
             ["", "ms", "× tokenizer"],
             [[name, item.median * 1e3, item.ratio_to(alone)] for name, item in tokens.items()],
         ),
-        Table(
-            "Rows of nine messages",
-            ["", "ms", "speed of json"],
-            [[name, item.median * 1e3, 1 / item.ratio_to(copied)] for name, item in rows.items()],
+        *(
+            Table(
+                f"Rows of {messages} messages",
+                ["", "ms", "speed of json"],
+                [
+                    [name, item.median * 1e3, 1 / item.ratio_to(timed["json alone"])]
+                    for name, item in timed.items()
+                ],
+            )
+            for messages, timed in (("nine", rows), ("two short", short_rows))
         ),
         Table("Export of a file", ["", "MB resident"], [[f"{megabytes} MB of JSON lines", resident]]),
     ]
@@ -126,6 +141,12 @@ def run(quick: bool = False) -> Report:
             "Tokens and loss mask, to the tokenizer alone", f"≤ {_MAX_RATIO}", f"{ratio:.2f}", ratio <= _MAX_RATIO
         ),
         Aim("Export of rows, to `json` alone", "≥ 1/3 of the speed", f"{speed:.2f}", speed >= _MIN_SPEED),
+        Aim(
+            "Export of rows of two short messages, to `json` alone",
+            "≥ 1/3 of the speed",
+            f"{short_speed:.2f}",
+            short_speed >= _MIN_SPEED,
+        ),
         Aim(
             f"Memory of an export of {megabytes} MB",
             f"≤ {_MAX_MEGABYTES} MB",
