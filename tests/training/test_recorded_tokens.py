@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentkit import ChatModel, MessageError, Msg, dump_messages, load_messages
 from agentkit.provider_kit import StreamParserBase
@@ -15,6 +17,9 @@ from agentkit.training import samples_from_log, tokenize
 from agentkit_openai import OpenAICompletionsParser
 from agentkit_vllm import VLLMChatStreamParser
 from tests.cases import each_case
+from tests.profiles import examples
+from tests.providers.openai.streams import sse
+from tests.providers.streams import cut, parse_stream
 from tests.training.templates import MARKED, create_tokenizer
 
 Json = dict[str, Any]
@@ -160,6 +165,13 @@ async def test_ids_are_asked_for_by_a_parameter_and_are_in_no_later_request(prov
     assert server.requests[0].body["return_token_ids"] is True
     assert server.requests[2].body == server.requests[3].body
     assert [sample.tokens for sample in samples_from_log([QUESTION, reply])] == [{1: (*spell("There."), *STOP)}]
+
+
+@examples(20)
+@given(name=st.sampled_from(sorted(REPLIES)), places=st.lists(st.integers(0, 5_000), max_size=8))
+def test_a_stream_in_any_pieces_has_the_same_ids(name: str, places: list[int]) -> None:
+    _, parser, (whole, chunks), _ = REPLIES[name]
+    assert parse_stream(parser(), cut(sse(chunks), places))[0] == parser.parse_response(whole)
 
 
 def test_other_choices_have_other_ids() -> None:
