@@ -75,10 +75,10 @@ def tokenize(
     writes it and the reply was not cut off (`Msg.finish_reason`). A weight of the sample has precedence over
     `train_on`.
 
-    A template can mark replies with `{% generation %}` blocks. With many other templates, one rendering proves where
-    the replies are. If the template reads all messages first, agentkit renders the messages before each reply. This
-    fails if later messages change the text of earlier messages, for example if the template omits earlier thinking.
-    In this case, pass the results of `split_rewritten`.
+    A template can mark replies with `{% generation %}` blocks. With many other templates, one rendering proves
+    where the replies are. For a template that reads all messages first, agentkit renders the messages before each
+    reply. This fails if later messages change the text of earlier messages, for example if the template omits
+    earlier thinking. In this case, pass the results of `split_rewritten`.
 
     Args:
         sample: The sample.
