@@ -318,8 +318,14 @@ def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") 
     return build_trusted(msg.name, blocks, role, msg.pinned, id=msg.id, timestamp=msg.timestamp, metadata=metadata)
 
 
+_ROLE_FEATURES: Final = {"assistant": Feature.ASSISTANT, "system": Feature.SYSTEM, "user": 0}
+"""Features of a message without tool blocks that depend on its role."""
+
+
 def _scan(content: str | tuple[Block, ...], role: Role) -> int:
-    features = scan_text(content) if isinstance(content, str) else scan_features(content)
+    if isinstance(content, str):
+        return scan_text(content) | _ROLE_FEATURES[role]
+    features = scan_features(content)
     if features & Feature.CALL or (role == "assistant" and not features & Feature.RESULT):
         return features | Feature.ASSISTANT
     if role == "system" and not features & Feature.TOOL:

@@ -76,10 +76,10 @@ def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]
         return write_preference(sample, losses, first)
     losses.check_fields(sample, "tokens")
     writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
-    others = {**dump_tools_column(sample, as_text=True), **sample.extra}
+    tools = dump_tools_column(sample, as_text=True)
     if _has_completions(first):
-        return [{**row, **others} for row in _write_completions(sample, writer)]
-    return {"messages": writer.write_all(sample.msgs, sample.all_weights), **others}
+        return [{**row, **tools, **sample.extra} for row in _write_completions(sample, writer)]
+    return {"messages": writer.write_all(sample.msgs, sample.all_weights), **tools, **sample.extra}
 
 
 def _has_completions(first: Sample) -> bool:
