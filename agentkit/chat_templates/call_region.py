@@ -18,7 +18,7 @@ from agentkit.tools.tool import Tool
 __all__ = ["CallRegion"]
 
 _CALL_START: Final = re.compile(
-    r'\s*\[?\s*\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?'
+    r'\s*(?:\[\s*)?\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?'
     r'"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*',
     re.DOTALL,
 )
@@ -57,6 +57,7 @@ class CallForm:
     Attributes:
         field: The field.
         is_argument_text: True if the text of the region is the JSON text of the arguments of one call.
+        needs_end: True if only the marker after the region shows that the arguments are complete.
         is_call_text: True if the text of the region is the JSON text of one call, or of a list of calls.
     """
 
@@ -65,6 +66,7 @@ class CallForm:
         call = as_object(field.transform)
         function = call.get("function", call)
         self._parts: dict[str, Any] = {**as_object(function), "id": call.get("id")}
+        self.needs_end = field.content in ("xml-inline", "kv-lines")
         is_json = field.content == "json" and not field.content_args and not field.transform_each
         self.is_argument_text = is_json and self._parts.get("arguments") == "{content}"
         self.is_call_text = is_json and (field.transform is None or "{content}" in (field.transform, function))
@@ -187,7 +189,7 @@ class CallRegion:
                 self._builder.close(key)
 
     def _add_call(self, call: _Call, index: int, *, has_end: bool) -> bool:
-        """Adds a call. Returns True if its arguments are a JSON object."""
+        """Adds a call. Returns True if its arguments are a complete object."""
         key, builder = (*self._key, index), self._builder
         if not builder.get_call_id(key):
             builder.add_tool_call(key, self._choose_id(call.id, index), call.name)
@@ -197,7 +199,7 @@ class CallRegion:
         tool = self._tools.get(call.name)
         if found and tool and (converted := cast_arguments(found, tool.parameters)) != found:
             builder.replace_arguments(key, converted)
-        return found is not None and (has_end or arguments != "")
+        return found is not None and (has_end or not (self._form.needs_end or arguments == ""))
 
     def _choose_id(self, id: str, index: int) -> str:
         """Returns the id that the model wrote, if it is new, and a derived id otherwise."""

@@ -59,7 +59,7 @@ class RegionParser:
         self._held: list[str] = []
         self._length = 0  # number of held characters
         self._next_search = 0  # number of held characters from which they are searched again
-        self._context = ""
+        self._context: str = ""
         self._position = 0  # number of processed characters
         self._empty_position = -1  # number of processed characters at the last empty match
         self.consumed: list[str] = []
@@ -88,7 +88,8 @@ class RegionParser:
 
     def _read(self, text: str, *, is_end: bool = False) -> None:
         """Processes all markers in a text, and holds back the text from the start of a possible marker."""
-        index, text = len(self._context), self._context + text
+        index = len(self._context)
+        text = self._context + text
         while index < len(text) or is_end:
             skips_empty = self._empty_position == self._position
             found, count = self._watch.search(text, index, is_end=is_end, skips_empty=skips_empty)

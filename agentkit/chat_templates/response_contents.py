@@ -18,6 +18,8 @@ from agentkit.json_values import parse_json
 __all__ = ["CONTENTS", "apply_transform", "check_content_args", "check_transform", "parse_content"]
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+(?:\.\w+)*)\}")
+_END_TAG: Final = re.compile(r"</[^<>]*>")
+_WORD: Final = re.compile(r"\w")
 _QUOTED_OR_KEY: Final = re.compile(r'"(?:\\.|[^"\\])*"|(?<=[{,])(\s*)(\w+)(\s*):', re.DOTALL)
 
 
@@ -155,22 +157,15 @@ def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Parses tags. `tag_pattern` has the groups `key` and `value`."""
     found: dict[str, list[Any]] = {}
     pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
-    end = 0
     for match in pattern.finditer(text):
-        _check_blank(text[end : match.start()])
-        groups, end = match.groupdict(), match.end()
+        groups = match.groupdict()
         value = _parse_nested(groups.get("value") or "", arguments.get("value_parser"))
         found.setdefault(groups["key"], []).append(value)
-    _check_blank(text[end:])
-    merges = arguments.get("merge_duplicates", False)
-    if not merges and any(len(values) > 1 for values in found.values()):
+    if _WORD.search(_END_TAG.sub("", pattern.sub("", text))):
+        raise ValueError("the text has words that are in no tag")
+    if not arguments.get("merge_duplicates", False) and any(len(values) > 1 for values in found.values()):
         raise ValueError("a tag is repeated")
     return {key: values if len(values) > 1 else values[0] for key, values in found.items()}
-
-
-def _check_blank(text: str) -> None:
-    if text.strip():
-        raise ValueError(f"the text {text.strip():.40} is in no tag")
 
 
 def _parse_lines(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,16 +42,16 @@ class MarkerPattern:
 
     Attributes:
         pattern: Compiled expression of the package regex, which finds incomplete matches at the end of a text.
-        attempt: Expression that never matches. Its incomplete match is the first index from which `pattern` reads
+        partial: The same expression, in which assertions such as `$` read the text after their place.
+        attempt: Expression that never matches. Its incomplete match is the first index from which `partial` reads
             to the end of the text, so that further text may change the result.
-        is_literal: True if the marker is a text and not a regular expression.
         needs_context: True if a match may depend on the text before it.
         required: Text that must follow the start of each match. Empty if unknown.
     """
 
     pattern: Any
+    partial: Any
     attempt: Any
-    is_literal: bool
     needs_context: bool = False
     required: str = ""
 
@@ -75,8 +75,9 @@ class MarkerPattern:
         needs_context = not is_literal and _LEFT_CONTEXT.search(source) is not None
         lookahead = None if is_literal else _LOOKAHEAD.fullmatch(source)
         required = re.sub(r"\\(.)", r"\1", lookahead[1]) if lookahead else ""
-        attempt = compile_pattern(f"(?:{_PARTS.sub(_read_on, source)})(?!)", place)
-        return cls(pattern, attempt, is_literal, needs_context, required)
+        read_on = _PARTS.sub(_read_on, source)
+        partial, attempt = (compile_pattern(item, place) for item in (read_on, f"(?:{read_on})(?!)"))
+        return cls(pattern, partial, attempt, needs_context, required)
 
     def search(self, text: str, start: int, end: int, *, is_end: bool) -> tuple[Any, int]:
         """Finds the first match.
@@ -97,7 +98,7 @@ class MarkerPattern:
             return self.pattern.search(text, start, end), end
         if end - start > _LONG and self.attempt.match(text, start, end, partial=True):
             return None, start
-        match = self.pattern.search(text, start, end, partial=True)
+        match = self.partial.search(text, start, end, partial=True)
         if match is None or match.partial:
             return None, end if match is None else match.start()
         attempt = self.attempt.search(text, start, end, partial=True)
@@ -106,7 +107,7 @@ class MarkerPattern:
 
 
 def _read_on(match: re.Match[str]) -> str:
-    """Makes an assertion about the end of the text read the text after its place, for `MarkerPattern.attempt`."""
+    """Makes an assertion about the end of the text read the text after its place, for `MarkerPattern.partial`."""
     part = match[0]
     return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part
 

@@ -51,6 +51,11 @@ class ResponseTemplate:
     The fields `content`, `tool_calls`, and `reasoning_content` (also `thinking` or `reasoning`) become blocks in
     the order of the text. Other fields become `metadata["reply"]["fields"]`.
 
+    In a stream, the arguments of a call arrive in pieces if they are JSON text after the name: after a marker with
+    the name, or in the first call of a region whose text begins with `"name"` and then has `"arguments"` or
+    `"parameters"`. Such a call gets its id at its end. All other calls arrive at the end of their region: calls as
+    tags (`glm`, `qwen3_coder`), whose JSON text does not exist before, and further calls of a list (`mistral`).
+
     Args:
         spec: Declaration with the keys `start_anchor` (or `start_anchor_pattern`), `fields` and `defaults`.
 
@@ -115,9 +120,12 @@ class ResponseTemplate:
     ) -> Msg:
         """Parses the complete text of a reply.
 
-        Damaged arguments of a call stay text, in `raw_input`. A call without a name becomes a text block. Text
-        after the marker that ends the reply is in `metadata["reply"]["behind_end"]`. The ids of calls are those
-        that the model wrote, or depend on the prompt and the text before the call.
+        Nothing of the text is dropped, except markers and white space around them. Damaged arguments of a call
+        stay text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the metadata of
+        the block has the text as `reply_text`. A call without a name becomes a text block. Text after the marker
+        that ends the reply is in `metadata["reply"]["behind_end"]`, and text that belongs to no field in
+        `metadata["reply"]["outside"]`. The ids of calls are those that the model wrote, or depend on the prompt
+        and the text before the call.
 
         Args:
             text: Text that the model wrote.

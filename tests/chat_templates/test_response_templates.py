@@ -126,7 +126,21 @@ def test_no_text_of_a_reply_is_lost(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [r"a.*b|c", r"<u>\s*|$", r"(?=[\s\S]*?</t>)", r"(?<=x)y", r"\bz\b", r"x*", r"ab|abcd", r"q(?!ef)"]
+    "source",
+    [
+        r"a.*b|c",
+        r"<u>\s*|$",
+        r"x\B",
+        r"<\bab",
+        r"b(?!$)",
+        r"[$b]\Z|c",
+        r"(?=[\s\S]*?</t>)",
+        r"(?<=x)y",
+        r"\bz\b",
+        r"x*",
+        r"ab|abcd",
+        r"q(?!ef)",
+    ],
 )
 @given(data=st.data())
 @examples(60)
@@ -326,6 +340,12 @@ def test_a_call_with_more_text_keeps_the_text(body: str) -> None:
     assert (block.name, block.input, block.metadata) == ("f", {"a": 1}, {"reply_text": body})
 
 
+def test_a_call_of_tags_without_its_end_is_interrupted() -> None:
+    msg = BUILTINS["qwen3_coder"].parse("<function=f><parameter=n>1</parameter>\n")
+    assert summarize(msg)[2] == [("f", {"n": "1"})]
+    assert str(msg.finish_reason) == "interrupted"
+
+
 def test_a_cut_off_list_of_calls_is_interrupted() -> None:
     msg = BUILTINS["mistral"].parse('[TOOL_CALLS][{"name": "f", "arguments": {}}, {"name": "g", "argu')
     assert str(msg.finish_reason) == "interrupted"
@@ -456,6 +476,10 @@ def test_a_long_reply_in_one_piece_is_fast() -> None:
     [
         ("gpt_oss", " " * 100_000),
         ("gpt_oss", " to=f" * 10_000),
+        ("gpt_oss", "to=" * 10_000 + " x"),
+        ("qwen3_coder", "<function=" * 20_000 + " x"),
+        ("qwen3", "<tool_call>" + " " * 100_000 + "x"),
+        ("qwen3", call('{"name": "f", "arguments": {}}') * 5_000),
         ("qwen3_coder", "<function=f>" + "<parameter=a>" * 5_000),
         ("glm", "<tool_call>f\n" + "<arg_key>a</arg_key><arg_value>" * 2_000),
         ("qwen3", "<tool_call>" * 5_000),
