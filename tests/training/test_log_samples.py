@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import anyio
@@ -10,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import (
+    Base64Source,
     Budget,
     BudgetError,
     ChatHistory,
     EmptyConversationError,
+    ImageBlock,
     MessageError,
     Msg,
     MultiAgentHistory,
@@ -26,8 +31,16 @@ from agentkit import (
 )
 from agentkit.chat_templates import ChatTemplate
 from agentkit.training import Sample, samples_from_log, tokenize
+from tests.cases import each_case
 from tests.profiles import examples
 from tests.training.templates import MARKED, THINKING, encode, list_trained
+
+IMAGE: Final = ImageBlock(
+    Base64Source(
+        "image/png",
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    )
+)
 
 
 def look(q: int) -> str:
@@ -140,6 +153,66 @@ def test_other_formatters_give_their_messages() -> None:
     ]
     assert texts == users
     assert last.msgs[-1].text == "Bye."
+
+
+PROVIDERS: Final = (
+    "anthropic",
+    "dashscope",
+    "dashscope-compatible",
+    "deepseek",
+    "gemini",
+    "ollama",
+    "ollama-raw",
+    "openai",
+    "openai-completions",
+    "openai-responses",
+    "vllm",
+)
+
+
+def _ask_again(number: int) -> list[Msg]:
+    return [Msg("Bob", f"And {number}? " * 90, "user"), Msg("Friday", "There.", "assistant")]
+
+
+LONG_LOG: Final = [
+    *LOG,
+    *chain.from_iterable(map(_ask_again, range(6))),
+    Msg("Eve", [TextBlock("I look."), ToolUseBlock("c2", "look", {"q": 2})], "assistant"),
+    Msg("tool", [ToolResultBlock("c2", "look", [TextBlock("A map."), IMAGE])], "system"),
+    Msg("Ann", [TextBlock("Like this?"), IMAGE], "user"),
+    Msg("Eve", "Yes.", "assistant"),
+    Msg("Friday", "No.", "assistant"),
+]
+
+
+@each_case("history", [ChatHistory(), MultiAgentHistory(), VIEWER])
+@each_case("budget", [None, Budget(1_500, reserve=0)])
+def test_the_messages_of_each_sample_give_the_request_of_the_formatter(
+    history: Any, budget: Budget | None
+) -> None:
+    """The request is built again from the messages alone, without a history policy and a budget."""
+    cuts = 0
+    for name in PROVIDERS:
+        provider = load_provider(name)
+        options: Any = {"template": MARKED} if name in ("ollama-raw", "openai-completions") else {}
+        own = provider.chat_formatter("m", history=history, budget=budget, **options)
+        plain = provider.chat_formatter("m", history=ChatHistory(), **options)
+        samples = list(samples_from_log(LONG_LOG, formatter=own, tools=[look]))
+        assert len(samples) == sum(msg.role == "assistant" for msg in LONG_LOG)
+        cuts += not any("And 1?" in msg.text for msg in samples[-1].msgs)
+        for sample in samples:
+            index = int(str(sample.source)[5:-1])
+            if history == VIEWER:
+                own.history = MultiAgentHistory(viewer=sample.viewer)
+            served = anyio.run(partial(own.format, LONG_LOG[:index], tools=[look]))
+            again = anyio.run(partial(plain.format, sample.msgs[:-1], tools=sample.tools))
+            assert _write_request(again) == _write_request(served), (name, index)
+    assert (cuts > len(PROVIDERS) / 2) == (budget is not None)
+
+
+def _write_request(request: Any) -> str:
+    """Returns a request as text. Joints that DashScope's formatter adds between texts are omitted."""
+    return json.dumps(request, sort_keys=True).replace('"text": "\\n', '"text": "')
 
 
 def test_call_ids_of_a_reply_are_those_that_the_template_accepts() -> None:
