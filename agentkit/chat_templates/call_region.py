@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from agentkit.chat_templates.argument_types import cast_arguments
-from agentkit.chat_templates.response_contents import apply_transform
 from agentkit.chat_templates.response_fields import ResponseField
 from agentkit.chat_templates.response_regions import TextRegion, parse_value
 from agentkit.errors import MessageError
@@ -73,11 +72,10 @@ class CallForm:
 
     def find_text(self, part: str, captures: Mapping[str, str]) -> str:
         """Returns the name or the id of the call if the markers contain it. Otherwise, returns an empty text."""
-        try:
-            value = apply_transform(self._parts.get(part), captures)
-        except ValueError:
+        value = self._parts.get(part)
+        if not isinstance(value, str):
             return ""
-        return value if isinstance(value, str) else ""
+        return captures.get(value[1:-1], "") if value.startswith("{") else value
 
     def read_calls(self, text: str, captures: Mapping[str, str]) -> list[_Call]:
         """Returns the calls of a region. Returns an empty list if a call has no name."""

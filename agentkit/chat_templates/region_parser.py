@@ -75,7 +75,7 @@ class RegionParser:
             self._length += len(text)
             if self._length >= self._next_search:
                 self._read("".join(self._held))
-        elif self._watch.is_plain(text):
+        elif text and self._watch.is_plain(text):
             self._emit(text)
         else:
             self._read(text)
@@ -93,8 +93,9 @@ class RegionParser:
         while index < len(text) or is_end:
             skips_empty = self._empty_position == self._position
             found, count = self._watch.search(text, index, is_end=is_end, skips_empty=skips_empty)
-            self._emit(text[index : index + count])
-            index += count
+            if count:
+                self._emit(text[index : index + count])
+                index += count
             if found is None:
                 break
             index += len(found.text)
@@ -102,14 +103,13 @@ class RegionParser:
             if self.has_ended:
                 self.late.append(text[index:])
                 return
-        self._context = text[max(0, index - _CONTEXT) : index] if self._fields.needs_context else ""
+        if self._fields.needs_context:
+            self._context = text[max(0, index - _CONTEXT) : index]
         self._held = [text[index:]]
-        self._length = len(text) - index
-        self._next_search = self._length + self._length // 8
+        self._length = length = len(text) - index
+        self._next_search = length + length // 8
 
     def _emit(self, text: str) -> None:
-        if not text:
-            return
         self._position += len(text)
         self.consumed.append(text)
         if not self._is_open and self._field is not None:
