@@ -32,7 +32,7 @@ from agentkit.jinja_environments.chat_rendering import (
     render_chat,
 )
 from agentkit.jinja_environments.message_trace import ChatTrace, trace_chat
-from agentkit.json_values import make_json_safe
+from agentkit.json_values import copy_json, make_json_safe
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.reprs import bounded_repr
@@ -51,6 +51,7 @@ TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str
 """Function that takes messages as dicts and the other variables, and returns the text of the conversation."""
 
 _RESERVED: Final = frozenset({"messages", "strftime_now", "chat_template"})
+_TIME: Final = datetime | None
 _MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT | Feature.RESULT_MEDIA
 
 
@@ -230,12 +231,12 @@ class ChatTemplate:
         """
         checked = check_messages(msgs)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
-        check_option("now", now, datetime | None)
+        check_option("now", now, _TIME)
         check_option("documents", documents, Sequence, "Pass a list of dicts.")
         check_names("render()", variables.keys() & _RESERVED, ())
         if self.validates if validate is None else validate:
             check_roles(checked)
-        source, declared = self.choose_source(chat_template, bool(tools)), write_tools(as_tools(tools))
+        source, declared = self.choose_source(chat_template, bool(tools)), write_tools(as_tools(tools or None))
         cited = cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None
         guard = self._guard(source, on_special_tokens)
         written = write_messages(
@@ -293,7 +294,7 @@ class ChatTemplate:
 
     def _list_variables(self, now: datetime | None, variables: Mapping[str, Any]) -> dict[str, Any]:
         clock = {"strftime_now": now.strftime} if now else {}
-        return {**self.special_tokens, **make_json_safe(variables), **clock}
+        return {**self.special_tokens, **(make_json_safe(variables) if variables else {}), **clock}
 
     def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
         """Returns the messages with the tags of their roles as further text blocks, as templates of torchtune do.
@@ -373,7 +374,7 @@ class ChatTemplate:
         """
         if self.function is None:
             return render_chat(source, chat, name=self.name, continued=continued)
-        others = {"tools": chat.tools, "documents": chat.documents, **chat.others}
+        others = {"tools": copy_json(chat.tools), "documents": chat.documents, **chat.others}
         text = self.function(chat.messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
         if not isinstance(text, str):
             raise TemplateError(self.name, f"expected a text from the function, got {type(text).__name__}")
@@ -469,7 +470,7 @@ class _Rendering:
         position = 0
         for item in self.written.texts:
             content = item.text.strip()
-            is_unwritten = item.type in unwritten or content in missing
+            is_unwritten = item.type in unwritten or bool(missing and content in missing)
             start = -1 if is_unwritten else _find_near(text, content, position)
             if start >= 0:
                 position = start + len(content)

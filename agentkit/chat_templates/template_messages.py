@@ -246,6 +246,12 @@ def _write_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]] | None:
-    """Returns the declarations of tools as templates read them. Returns None if there are no tools."""
-    functions = [{"type": "function", "function": declare_tool(tool, "parameters")} for tool in tools]
+    """Returns the declarations of tools as templates read them. Returns None if there are no tools.
+
+    The declarations contain the schemas of the tools themselves and no copies, because templates change no value.
+    """
+    functions = [
+        {"type": "function", "function": {**declare_tool(tool, None), "parameters": tool.parameters}}
+        for tool in tools
+    ]
     return functions or None

@@ -22,7 +22,7 @@ from agentkit.jinja_environments.environments import model_environment
 from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
 
 if TYPE_CHECKING:
-    from jinja2 import Template, nodes
+    from jinja2 import Template, TemplateSyntaxError, nodes
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 __all__ = [
@@ -134,19 +134,16 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
         TemplateError: The template is invalid, or is nested too deeply.
         MissingExtraError: The package jinja2 is not installed.
     """
-    _get_environment()
-    from jinja2 import TemplateSyntaxError
-
     if len(source) > _MAX_SOURCE:
         raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
     try:
         return _compile(source)
-    except TemplateSyntaxError as error:
-        raise TemplateError(name, error.message or str(error), error.lineno) from error
     except (RecursionError, MemoryError, SyntaxError) as error:  # from the compiler of Python
         raise TemplateError(name, "the template is nested too deeply") from error
     except ValueError as error:  # a number with too many digits
         raise TemplateError(name, str(error)) from error
+    except _get_syntax_error() as error:
+        raise TemplateError(name, error.message or str(error), error.lineno) from error
 
 
 @lru_cache(64)
@@ -161,6 +158,12 @@ def _compile(source: str) -> ChatTemplateCode:
 @cache
 def _get_environment() -> ImmutableSandboxedEnvironment:
     return model_environment()
+
+
+def _get_syntax_error() -> type[TemplateSyntaxError]:
+    from jinja2 import TemplateSyntaxError
+
+    return TemplateSyntaxError
 
 
 def _find_captures(tree: nodes.Template) -> Iterator[nodes.Node]:
@@ -180,13 +183,14 @@ def _has_spans(node: nodes.Node) -> bool:
 def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Rendering:
     if not code.has_spans:
         return Rendering(_render_text(code.template, values, name))
-    start, end = _MARKS
-    printed = {SPAN_START: _Mark(start), SPAN_END: _Mark(end)}
-    marked = _render_text(code.template, {**values, **printed}, name)
-    if not all(mark.is_counted(marked) for mark in printed.values()):
-        start, end = choose_marks(values)  # a value contains one of the characters, or a filter rewrote them
-        marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
-    rendering = _remove_marks(marked, start, end)
+    start, end = map(_Mark, _MARKS)
+    marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
+    rendering = _remove_marks(marked, *_MARKS)
+    if len(marked) - len(rendering.text) != start.count_prints() + end.count_prints():
+        # A value contains one of the characters, or a filter rewrote them.
+        marks = choose_marks(values)
+        marked = _render_text(code.template, {**values, SPAN_START: marks[0], SPAN_END: marks[1]}, name)
+        rendering = _remove_marks(marked, *marks)
     if code.captures_spans:
         text = _render_text(code.template, values, name)
         return rendering if rendering.text == text else Rendering(text)
@@ -227,9 +231,9 @@ class _Mark:
         self._count += 1
         return self._character
 
-    def is_counted(self, text: str) -> bool:
-        """Returns True if a text contains the character as often as the template printed it."""
-        return text.count(self._character) == self._count
+    def count_prints(self) -> int:
+        """Returns how often the template printed the character."""
+        return self._count
 
 
 def choose_marks(values: Any) -> tuple[str, str]:
@@ -255,22 +259,25 @@ def list_texts(value: Any) -> Iterator[str]:
 
 
 def _remove_marks(marked: str, start: str, end: str) -> Rendering:
-    first, *parts = marked.split(start)
-    texts, spans, position, depth = [first], list[tuple[int, int]](), len(first), 0
-    opened = 0
-    for part in parts:
-        if not depth:
-            opened = position
-        depth += 1
-        pieces = part.split(end)
-        for index, piece in enumerate(pieces):
-            if index:
-                depth -= 1
-                if not depth:
-                    spans.append((opened, position))
-            texts.append(piece)
-            position += len(piece)
-    return Rendering("".join(texts), tuple(spans))
+    texts, spans = list[str](), list[tuple[int, int]]()
+    depth = opened = length = position = 0
+    opening, closing = marked.find(start), marked.find(end)
+    while opening >= 0 or closing >= 0:
+        is_start = 0 <= opening < closing or closing < 0
+        mark = opening if is_start else closing
+        texts.append(marked[position:mark])
+        length += mark - position
+        position = mark + 1
+        if is_start:
+            opened = opened if depth else length
+            depth += 1
+            opening = marked.find(start, position)
+        else:
+            depth -= 1
+            if not depth:
+                spans.append((opened, length))
+            closing = marked.find(end, position)
+    return Rendering("".join([*texts, marked[position:]]), tuple(spans))
 
 
 # -- messages ----------------------------------------------------------------------------------------------------

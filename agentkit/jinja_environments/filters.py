@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from agentkit.jinja_environments.functions import check_printable, raise_error
 from agentkit.jinja_environments.yaml_texts import dump_yaml
 
 __all__ = ["TemplateRecord", "write_chat_json", "write_json", "write_yaml"]
+
+_MAX_CACHED: Final = 50_000  # characters of JSON text
 
 
 class TemplateRecord(dict[str, Any]):
@@ -64,7 +66,23 @@ def write_chat_json(
     sort_keys: bool = False,
 ) -> str:
     """Returns a value as JSON text. This is the filter `tojson` of chat templates."""
-    return _get_encoder(ensure_ascii, indent, tuple(separators) if separators else None, sort_keys).encode(value)
+    encoder = _get_encoder(ensure_ascii, indent, tuple(separators) if separators else None, sort_keys)
+    if indent is None or sort_keys:
+        return encoder.encode(value)
+    # Python writes indented JSON slowly, and most templates with indents write the same tools each time.
+    compact = _get_encoder(False, None, None, False).encode(value)
+    if len(compact) > _MAX_CACHED:
+        return encoder.encode(value)
+    texts = _get_indented(compact, encoder)
+    if not texts:
+        texts.append(encoder.encode(value))
+    return texts[0]
+
+
+@lru_cache(64)
+def _get_indented(compact: str, encoder: json.JSONEncoder) -> list[str]:
+    """Returns a list for the indented text of a value with this JSON text. At first, the list is empty."""
+    return []
 
 
 @lru_cache(16)

@@ -71,7 +71,7 @@ def count_bodies(node: nodes.Node) -> int:
 
 
 def _prints(node: nodes.Node) -> bool:
-    """Returns True if a statement prints texts, which need memory. Loops in the statement count their own texts."""
+    """Returns True if a statement prints texts, which need memory. Inner loops count their own texts."""
     from jinja2 import nodes
 
     if isinstance(node, nodes.For):
