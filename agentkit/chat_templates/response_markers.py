@@ -26,7 +26,7 @@ _LOOKAHEAD: Final = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\?((?:[\w\s</>|▁｜:-
 
 _LONG: Final = 64  # number of characters from which a search is slow
 _WINDOW: Final = 64  # number of characters that the first search at an index reads
-_CACHED_LENGTH: Final = 32  # maximum length of texts whose searches are cached
+_CACHED_LENGTH: Final = 100  # maximum length of texts whose searches are cached
 _MAX_CACHED: Final = 10_000  # maximum number of cached searches
 
 _PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|\$", re.DOTALL)
@@ -252,6 +252,8 @@ class MarkerWatch:
                     (None, end) if is_over else marker.search(text, empty_end + 1, end, is_end=is_end)
                 )
             hold = min(hold, open_start)
+            if hold == start < end and not is_end:
+                return None, 0
             if match is None:
                 continue
             key = (match.start(), match.start() - match.end(), role == "close", field.name)
