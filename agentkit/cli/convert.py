@@ -34,7 +34,7 @@ from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["convert_command"]
+__all__ = ["check_log_format", "convert_command", "load_log"]
 
 
 def convert_command(
@@ -79,17 +79,26 @@ def convert_command(
     raise typer.Exit(run_conversion(file, convert, lines=lines))
 
 
-def _create_formatter(source: str, options: FormatOptions) -> FormatterBase | None:
+def check_log_format(source: str) -> None:
+    """Checks that logs in a format can be loaded.
+
+    Raises:
+        OptionError: The format is unknown, or its package has no loader for logs.
+    """
     if source not in LIBRARY_FORMATS and load_provider(source).load_native is None:
         reason = f"the package of provider {source!r} has no loader for logs"
         raise OptionError("--from", reason, "Pass another log format.")
+
+
+def _create_formatter(source: str, options: FormatOptions) -> FormatterBase | None:
+    check_log_format(source)
     return None if options.provider is None else options.formatters()[options.provider]
 
 
 async def _convert(
     text: bytes, source: str, options: FormatOptions, formatter: FormatterBase | None
 ) -> dict[str, Any]:
-    msgs, request_options = _load_log(text, source)
+    msgs, request_options = load_log(text, source)
     check_blocks(msgs, options.keep_invalid, options.ledger)
     if formatter is None or options.provider is None:
         return dump_messages(msgs) | _dump_options(request_options)
@@ -98,7 +107,12 @@ async def _convert(
     return plan.request
 
 
-def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
+def load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
+    """Loads the messages and the request options of a log. Prints the server tools of the log to stderr.
+
+    Raises:
+        MessageError: The text is not a log in the format.
+    """
     if source == "agentkit":
         msgs, stored_options = read_conversation(text)
         return msgs, cast("RequestOptions", stored_options)

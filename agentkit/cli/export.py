@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
+from agentkit.cli.convert import check_log_format, load_log
 from agentkit.cli.exit_codes import print_error
 from agentkit.cli.files import check_blocks, encode, read, read_lines, write_bytes
-from agentkit.cli.format import read_conversation
 from agentkit.cli.options import KeepInvalidOption
 from agentkit.cli.render import find_tokenizer, load_template
-from agentkit.errors import AgentkitError
+from agentkit.errors import AgentkitError, OptionError
 from agentkit.history.policies import MultiAgentHistory
+from agentkit.reprs import as_one_line, shorten
 from agentkit.training import Sample, dump_rows, samples_from_log, split_rewritten, tokenize
 from agentkit.training.sample import is_reply
 
@@ -31,6 +33,7 @@ __all__ = ["export_command"]
 _ExportFormat: TypeAlias = Literal["openai", "sharegpt", "trl", "alpaca"]
 _ALL: Final = "all"
 _PROGRESS: Final = 1_000  # samples between two progress lines
+_MAX_LISTED: Final = 20  # reasons of losses in the summary, and names of agents in an error
 
 
 def export_command(
@@ -42,6 +45,10 @@ def export_command(
         ),
     ],
     format: Annotated[_ExportFormat, typer.Option(help="Format of the rows.", show_default=False)],
+    source: Annotated[
+        str,
+        typer.Option("--from", help="Format of the logs: name of a provider, agentscope, langchain or agentkit."),
+    ] = "agentkit",
     viewer: Annotated[
         str | None,
         typer.Option(
@@ -72,15 +79,20 @@ def export_command(
     """Write the conversations of logs as rows of training data, one JSON object per line.
 
     The command prints a summary to standard error: the numbers of samples, trained tokens, samples that are too
-    long, refused conversations, and losses. A loss is content that the format cannot represent.
+    long, refused conversations, and losses with their reasons. A loss is content that the format cannot represent.
     """
+    check_log_format(source)
     chosen = None if template is None else load_template(template)
     tokenizer = None if template is None else find_tokenizer(Path(template))
-    export = _Export(format, viewer, chosen, tokenizer, train_on, max_tokens, keep_invalid)
+    if max_tokens is not None and (tokenizer is None or max_tokens < 1):
+        reason = f"expected at least 1 and a tokenizer, got {max_tokens}"
+        raise OptionError("--max-tokens", reason, "Pass --template with the folder of a tokenizer.")
+    export = _Export(format, source, viewer, chosen, tokenizer, train_on, max_tokens, keep_invalid)
     for log in logs:
-        for place, text in _read_conversations(log):
-            export.write(text, place)
+        for row in export.convert_log(log):
+            write_bytes(row)
     export.print_summary()
+    export.check_viewer()
     raise typer.Exit(2 if export.refused else 0)
 
 
@@ -99,14 +111,17 @@ class _Export:
     """Export of conversations, one by one.
 
     Attributes:
-        samples: Number of written rows.
+        samples: Number of exported samples.
         trained: Number of trained tokens.
         cut: Number of samples with more than `max_tokens` tokens.
-        refused: Number of conversations with an error.
+        refused: Number of logs and conversations with an error.
         losses: Number of parts that the format cannot represent.
+        reasons: Number of losses by reason, for the first reasons.
+        speakers: Names of the first agents with replies.
     """
 
     format: FormatName
+    source: str
     viewer: str | None
     template: ChatTemplate | None
     tokenizer: Encode | None
@@ -118,37 +133,69 @@ class _Export:
     cut: int = 0
     refused: int = 0
     losses: int = 0
+    reasons: Counter[str] = field(default_factory=Counter[str])
+    speakers: dict[str, None] = field(default_factory=dict[str, None])
 
-    def write(self, text: bytes, place: str) -> None:
-        """Writes the rows of one conversation. Prints an error if the conversation is refused."""
+    def __post_init__(self) -> None:
+        self._writer = dump_rows(self.format, (), on_loss=self._count_loss)
+
+    def convert_log(self, log: Path) -> Iterator[bytes]:
+        """Yields the rows of a log. Prints an error for a log or conversation that is refused."""
+        try:
+            for place, text in _read_conversations(log):
+                yield from self._convert(text, place)
+        except AgentkitError as error:
+            self._refuse(str(log), error)
+
+    def _convert(self, text: bytes, place: str) -> Iterator[bytes]:
         try:
             for sample in self._create_samples(text, place):
-                rows = dump_rows(self.format, [self._apply_weights(sample)], on_loss=self._count_loss)
-                write_bytes(encode(next(rows)))
+                rows = self._writer.write(self._apply_weights(sample))
+                self._count_tokens(sample)
+                yield from map(encode, rows)
                 self.samples += 1
-                if self.template is not None and self.tokenizer is not None:
-                    self._count_tokens(sample, self.template, self.tokenizer)
                 if self.samples % _PROGRESS == 0:
                     sys.stderr.write(f"{self.samples:,} samples\n")
         except AgentkitError as error:
-            self.refused += 1
-            sys.stderr.write(f"{place}: ")
-            print_error(error)
+            self._refuse(place, error)
+
+    def _refuse(self, place: str, error: AgentkitError) -> None:
+        self.refused += 1
+        sys.stderr.write(f"{place}: ")
+        print_error(error)
 
     def print_summary(self) -> None:
-        """Prints the counts to standard error."""
+        """Prints the counts and the reasons of losses to standard error."""
         trained = "" if self.tokenizer is None else f", {self.trained:,} trained tokens, {self.cut:,} cut"
         refused = f"{self.refused:,} refused, {self.losses:,} losses"
         sys.stderr.write(f"{self.samples:,} samples{trained}, {refused}\n")
+        for reason, count in self.reasons.most_common():
+            sys.stderr.write(f"  {count:,} × {shorten(as_one_line(reason), 200)}\n")
+
+    def check_viewer(self) -> None:
+        """Checks that the viewer wrote a reply.
+
+        Raises:
+            OptionError: There is no reply of the viewer in any log.
+        """
+        if self.viewer in (None, _ALL, *self.speakers):
+            return
+        advice = (
+            f"Use one of {', '.join(map(repr, self.speakers))}." if self.speakers else "Pass logs with replies."
+        )
+        raise OptionError("--viewer", f"there is no reply of {self.viewer!r} in the logs", advice)
 
     def _create_samples(self, text: bytes, place: str) -> Iterator[Sample]:
-        msgs, options = read_conversation(text)
+        msgs, options = load_log(text, self.source)
         check_blocks(msgs, self.keep_invalid)
-        tools = options.get("tools", ())
+        tools = options.get("tools") or ()
         if self.viewer is None:
             yield Sample(msgs, tools, source=place)
             return
         speakers = {msg.name for msg in msgs if is_reply(msg)}
+        for name in sorted(speakers):
+            if name == self.viewer or len(self.speakers) < _MAX_LISTED:
+                self.speakers[name] = None
         viewers = speakers if self.viewer == _ALL else speakers & {self.viewer}
         formatter = None
         if self.template is not None:
@@ -163,11 +210,15 @@ class _Export:
         weights[sample.replies[-1]] = 1
         return replace(sample, weights=weights)
 
-    def _count_tokens(self, sample: Sample, template: ChatTemplate, tokenizer: Encode) -> None:
-        for part in split_rewritten(sample, template):
-            tokenized = tokenize(part, template, tokenizer, train_on=self.train_on)
+    def _count_tokens(self, sample: Sample) -> None:
+        if self.template is None or self.tokenizer is None:
+            return
+        for part in split_rewritten(sample, self.template):
+            tokenized = tokenize(part, self.template, self.tokenizer, train_on=self.train_on)
             self.trained += tokenized.trained
             self.cut += self.max_tokens is not None and len(tokenized.ids) > self.max_tokens
 
     def _count_loss(self, place: str, reason: str) -> None:
         self.losses += 1
+        if reason in self.reasons or len(self.reasons) < _MAX_LISTED:
+            self.reasons[reason] += 1

@@ -49,10 +49,15 @@ class RowWriter(Iterator[dict[str, Any]]):
             MessageError: The format cannot represent the sample.
         """
         if not self._rows:
-            self._rows = self._write(next(self._samples))
+            self._rows = self.write(next(self._samples))
         return self._rows.pop(0)
 
-    def _write(self, sample: Sample) -> list[dict[str, Any]]:
+    def write(self, sample: Sample) -> list[dict[str, Any]]:
+        """Returns the rows of one more sample. They have the columns of the first sample that was written.
+
+        Raises:
+            MessageError: The format cannot represent the sample.
+        """
         self.index += 1
         if type(sample) is not Sample:
             check_option(f"samples[{self.index}]", sample, Sample, "Pass samples.")

@@ -12,7 +12,7 @@ import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers
 
-from agentkit import Msg, MultiAgentHistory, ToolUseBlock, dump_messages
+from agentkit import Msg, MultiAgentHistory, OptionError, ToolUseBlock, dump_messages
 from agentkit.chat_templates import ChatTemplate
 from agentkit.training import load_rows, samples_from_log
 from tests.cases import each_case
@@ -67,7 +67,86 @@ def test_each_reply_of_a_viewer_is_a_row_with_its_prompt(call: Call, log: Path) 
     assert [row["messages"][1]["content"] for row in rows] == [sample.msgs[1].text for sample in expected]
     code, out, _ = call("export", str(log), "--format", "openai", "--viewer", "all")
     assert [row["messages"][-1]["content"] for row in read_rows(out)] == ["Here.", "There.", "Yes."]
-    assert call("export", str(log), "--format", "openai", "--viewer", "Eve")[:2] == (0, "")
+    code, out, err = call("export", str(log), "--format", "openai", "--viewer", "Eve")
+    assert (code, out) == (2, "")
+    assert err.endswith("--viewer: there is no reply of 'Eve' in the logs. Use one of 'Alice', 'Friday'.\n")
+
+
+def test_rows_of_trl_have_the_columns_of_the_first_row(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "logs.jsonl"
+    path.write_text("\n".join(json.dumps(dump_messages(msgs)) for msgs in (MSGS, MSGS[:3])), "utf-8")
+    options = ("--format", "trl", "--train-on", "last")
+    code, out, err = call("export", str(path), *options)
+    assert (code, err) == (0, "2 samples, 0 refused, 0 losses\n")
+    assert [[*row] for row in read_rows(out)] == [["prompt", "completion"]] * 2
+
+
+LOGS: Final[dict[str, Any]] = {
+    "openai": {
+        "messages": [{"role": "user", "content": "Où?"}, {"role": "assistant", "content": "Here."}],
+        "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}],
+    },
+    "anthropic": {
+        "messages": [
+            {"role": "user", "content": "Où?"},
+            {"role": "assistant", "content": [{"type": "text", "text": "Here."}]},
+        ],
+        "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+    },
+    "gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Où?"}]},
+            {"role": "model", "parts": [{"text": "Here."}]},
+        ],
+        "config": {"tools": [{"function_declarations": [{"name": "look"}]}]},
+    },
+    "ollama": {
+        "messages": [{"role": "user", "content": "Où?"}, {"role": "assistant", "content": "Here."}],
+        "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}],
+    },
+    "openai-responses": {
+        "input": [
+            {"role": "user", "content": "Où?"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Here."}]},
+        ],
+        "tools": [{"type": "function", "name": "look", "parameters": {"type": "object"}}],
+    },
+    "dashscope": {
+        "input": {"messages": [{"role": "user", "content": "Où?"}, {"role": "assistant", "content": "Here."}]},
+        "parameters": {"tools": [{"type": "function", "function": {"name": "look", "parameters": {}}}]},
+    },
+}
+
+
+@pytest.mark.parametrize("provider", LOGS)
+def test_logs_of_providers_are_exported(call: Call, tmp_path: Path, provider: str) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(LOGS[provider]), "utf-8")
+    code, out, err = call("export", str(path), "--from", provider, "--format", "openai")
+    assert (code, err) == (0, "1 samples, 0 refused, 0 losses\n")
+    (row,) = read_rows(out)
+    assert [message["content"] for message in row["messages"]] == ["Où?", "Here."]
+    assert [tool["function"]["name"] for tool in row["tools"]] == ["look"]
+
+
+def test_an_unreadable_log_is_refused_and_the_next_is_read(call: Call, log: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.json"
+    code, out, err = call("export", str(missing), str(log), "--format", "openai")
+    assert (code, len(read_rows(out))) == (2, 1)
+    assert err.splitlines() == [
+        f"{missing}: agentkit: {missing}: read failed (No such file or directory). Pass a readable file.",
+        "1 samples, 1 refused, 0 losses",
+    ]
+
+
+def test_a_failure_of_the_output_ends_the_command(call: Call, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(row: bytes) -> None:
+        raise OptionError("standard output", "write failed (No space left on device)", "Free some space.")
+
+    monkeypatch.setattr("agentkit.cli.export.write_bytes", fail)
+    code, out, err = call("export", str(log), str(log), "--format", "openai")
+    assert (code, out) == (2, "")
+    assert err == "agentkit: standard output: write failed (No space left on device). Free some space.\n"
 
 
 def test_only_the_last_reply_is_trained(call: Call, log: Path) -> None:
@@ -88,19 +167,27 @@ def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, 
     path.write_text("\n".join([texts[0], "", "[", *texts[1:]]), "utf-8")
     options = ("--template", str(tmp_path), "--max-tokens", "40")
     code, out, err = call("export", str(path), "--format", "alpaca", *options)
-    refused, invalid, summary = err.splitlines()
+    refused, invalid, summary, *reasons = err.splitlines()
     assert code == 2
     assert [row["output"] for row in read_rows(out)] == ["", "Here."]
     assert refused.startswith(f"{path}, line 1: agentkit: samples[0]")
     assert invalid.startswith(f"{path}, line 3: agentkit: input: not JSON")
     trained = len("</s>") + len("Here.</s>")
     assert summary == f"2 samples, {trained} trained tokens, 1 cut, 2 refused, 5 losses"
+    assert reasons == [
+        "  2 × the format has no field for the name 'Bob'",
+        "  2 × the format has no field for the name 'Friday'",
+        "  1 × the format has no block of type tool_use",
+    ]
 
 
 @each_case(
     ("options", "text"),
     [
         (("--format", "openai"), "read failed"),
+        (("--format", "openai", "--from", "nowhere"), "nowhere"),
+        (("--format", "openai", "--max-tokens", "9"), "--max-tokens: expected at least 1 and a tokenizer, got 9"),
+        (("--format", "openai", "--template", "nothing"), "there is no built-in template"),
         (("--format", "csv"), "'csv' is not one of"),
         ((), "Missing option '--format'"),
     ],
