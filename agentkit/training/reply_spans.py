@@ -99,7 +99,8 @@ class ReplySpans:
     # -- replies -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _prompts(self) -> tuple[str, ...]:
+    def prompts(self) -> tuple[str, ...]:
+        """The texts that the template writes before a reply (see `find_generation_prompts`)."""
         return find_generation_prompts(self.template, self.sample.variables)
 
     def find_all_replies(self) -> list[Span]:
@@ -175,25 +176,25 @@ class ReplySpans:
     @cached_property
     def _markers(self) -> ReplyMarkers:
         eos = self.template.special_tokens.get("eos_token") or ""
-        return ReplyMarkers(self._prompts, self.template.check().stop_token, eos)
+        return ReplyMarkers(self.prompts, self.template.check().stop_token, eos)
 
     def _cut_generation_prompt(self, span: Span) -> Span:
         if self.template.tags is not None:  # the text of a reply begins with the tag
-            start = span[0] + len(self._prompts[0] if self._prompts else "")
+            start = span[0] + len(self.prompts[0] if self.prompts else "")
             return (start, span[1]) if start <= span[1] else span
-        prompt = locate_generation_prompt(self.text, span[0], self._prompts)
+        prompt = locate_generation_prompt(self.text, span[0], self.prompts)
         return (prompt[1], span[1]) if prompt and prompt[1] <= span[1] else span
 
     def add_generation_prompt(self, span: Span) -> Span:
         """Returns the text of a reply together with the generation prompt before it."""
-        prompt = locate_generation_prompt(self.text, span[0], self._prompts)
+        prompt = locate_generation_prompt(self.text, span[0], self.prompts)
         return (prompt[0], span[1]) if prompt else span
 
     def _find_unmarked(self, index: int) -> Span:
         if index:
             start = self._find_prompt_end(index)
         else:
-            prompt = next((prompt for prompt in self._prompts if prompt in self.text), None)
+            prompt = next((prompt for prompt in self.prompts if prompt in self.text), None)
             if prompt is None:
                 self._refuse(index, "the conversation starts with a reply, and the template does not mark replies")
             start = self.text.index(prompt) + len(prompt)
@@ -203,7 +204,7 @@ class ReplySpans:
 
     def _find_prompt_end(self, index: int) -> int:
         opened = self.render(self.sample.msgs[:index], is_open=True).text
-        prompt, *others = self._prompts or ("",)
+        prompt, *others = self.prompts or ("",)
         for first in others:  # the prompt opens thinking, and the reply has none
             start = opened.removesuffix(prompt) + first
             if not self.text.startswith(opened) and self.text.startswith(start):
@@ -248,7 +249,7 @@ class ReplySpans:
     def is_unchanged(self, index: int) -> bool:
         """Returns True if the whole text starts with the prompt of a reply and with the text of the reply."""
         traced = self._traced.get(index) if not self.marked else None
-        if traced and self.text.endswith(self._prompts[0], 0, traced[0]):
+        if traced and self.text.endswith(self.prompts[0], 0, traced[0]):
             return True
         try:
             if index:
@@ -306,7 +307,7 @@ class ReplySpans:
             [*self.sample.msgs[:index], replace(self.sample.msgs[index], content=_OTHER_TEXT)]
         )
         end = count_common_start(self.text, other or "")
-        prompt = self._prompts[0] if self._prompts else ""
+        prompt = self.prompts[0] if self.prompts else ""
         for length in range(len(prompt), 1, -1):
             position = self.text.rfind(prompt[:length], floor, end)
             if position >= 0:

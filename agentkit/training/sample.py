@@ -203,6 +203,8 @@ def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, .
             raise OptionError(place, "there is no reply with this index", "Use the index of a reply in msgs.")
         check_option(place, ids, list | tuple, "Pass a list of token ids.")
         numbers = tuple(ids)
+        if not numbers:
+            raise OptionError(place, "there are no token ids", "Omit the reply, so that its text is encoded.")
         if not all(isinstance(number, int) and number >= 0 for number in numbers):
             raise OptionError(
                 place, f"expected token ids, got {shorten_repr(ids, 60)}", "Pass integers of at least 0."

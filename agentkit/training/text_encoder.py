@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast, overload
+from operator import itemgetter
+from typing import Any, Final, TypeAlias, cast, overload
 
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 
-__all__ = ["Encode", "Encoder", "as_encoder"]
+__all__ = ["Decode", "Encode", "Encoder", "as_decoder", "as_encoder", "encode_checked", "find_tokens"]
 
 Encode: TypeAlias = Callable[[str], tuple[Sequence[int], Sequence[tuple[int, int]]]]
 """Function that returns the token ids of a text, and the start and end of each token as indexes of the text.
 
 The function adds no special tokens. It reads the special tokens that the text contains.
 """
+
+Decode: TypeAlias = Callable[[Sequence[int]], str | None]
+"""Function that returns the text of tokens, with special tokens. None if an id is no token."""
 
 Encoder: TypeAlias = Encode | Any
 """`Encode` function, a `tokenizers.Tokenizer`, or a fast tokenizer of transformers."""
@@ -34,6 +39,51 @@ def as_encoder(encode: Encoder) -> Encode:
     if not callable(encode) or hasattr(encode, "convert_ids_to_tokens"):
         raise OptionError("encode", f"expected a tokenizer or a function, got {shorten_repr(encode, 60)}", _ADVICE)
     return cast("Encode", encode)
+
+
+def as_decoder(encode: Encoder) -> Decode | None:
+    """Returns a function that decodes token ids. Returns None for a function that only encodes."""
+    tokenizer: Any = getattr(encode, "backend_tokenizer", encode)
+    if not (hasattr(tokenizer, "decode") and hasattr(tokenizer, "id_to_token")):
+        return None
+
+    def decode(ids: Sequence[int]) -> str | None:
+        if any(tokenizer.id_to_token(id) is None for id in {*ids}):
+            return None
+        return cast("str", tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    return decode
+
+
+def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
+    """Encodes a text.
+
+    Raises:
+        OptionError: The function returned something other than ids with offsets.
+    """
+    pair = encode(text)
+    returned: object = pair  # a function can return anything
+    if not isinstance(returned, tuple | list) or len(pair) != 2:
+        reason = f"expected token ids and offsets, got {shorten_repr(pair, 60)}"
+    elif len(pair[0]) != len(pair[1]):
+        count = f"{len(pair[0])} tokens and {len(pair[1])} offsets"
+        reason = f"expected one offset for each token, got {count}"
+    else:
+        return pair
+    raise OptionError("encode", reason, "Return the token ids, and the start and end of each token.")
+
+
+_get_start: Final = itemgetter(0)
+_get_end: Final = itemgetter(1)
+
+
+def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
+    """Returns the tokens whose characters are all between two positions, as a span of indexes."""
+    first = bisect_left(offsets, start, key=_get_start)
+    last = bisect_right(offsets, end, key=_get_end)
+    while first < last and offsets[first][1] <= start:  # a token without characters, before the text
+        first += 1
+    return first, last
 
 
 def _as_function(tokenizer: Any) -> Encode:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from operator import itemgetter
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 from agentkit.argument_checks import check_choice, check_int, check_option
 from agentkit.chat_templates.chat_template import ChatTemplate
-from agentkit.errors import MessageError, OptionError
-from agentkit.reprs import bounded_repr, shorten_repr
+from agentkit.reprs import bounded_repr
+from agentkit.training.recorded_tokens import splice_tokens
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Sample
-from agentkit.training.text_encoder import Encode, Encoder, as_encoder
-from agentkit.training.text_spans import Span, merge_spans
+from agentkit.training.text_encoder import Encode, Encoder, as_decoder, as_encoder, encode_checked, find_tokens
+from agentkit.training.text_spans import Span
 from agentkit.training.trained_spans import TrainOn, find_trained_spans
 
 __all__ = ["Side", "TokenizedSample", "tokenize"]
@@ -123,9 +121,9 @@ def tokenize(
     rendered = ReplySpans(sample, template, now)
     trained = find_trained_spans(rendered, train_on, train_thinking, train_generation_prompt)
     if sample.tokens:
-        ids, spans = _splice(rendered, trained, sample.tokens, encode_text, train_thinking)
+        ids, spans = splice_tokens(rendered, trained, encode_text, as_decoder(encode), train_thinking)
     else:
-        ids, spans = _encode_piece(encode_text, rendered.text, 0, len(rendered.text), trained)
+        ids, spans = _encode_spans(encode_text, rendered.text, trained)
     if max_tokens is not None and len(ids) > max_tokens:
         ids, spans = _truncate(ids, spans, max_tokens, side, _find_eos(template, encode_text))
     return _build(ids, spans)
@@ -145,90 +143,11 @@ def _build(ids: list[int], spans: list[Span]) -> TokenizedSample:
 # -- tokens ------------------------------------------------------------------------------------------------------
 
 
-def _encode_piece(
-    encode: Encode, text: str, start: int, end: int, trained: Iterable[Span]
-) -> tuple[list[int], list[Span]]:
-    """Encodes a part of a text. Returns the token ids, and the trained tokens as spans of indexes."""
-    encoded = encode(text if end - start == len(text) else text[start:end])
-    _check_pair(encoded)
-    ids, offsets = encoded
-    if len(ids) != len(offsets):
-        reason = f"expected one offset for each token, got {len(ids)} tokens and {len(offsets)} offsets"
-        raise OptionError("encode", reason, "Return the token ids, and the start and end of each token.")
-    spans = [_find_tokens(offsets, first - start, last - start) for first, last in trained]
+def _encode_spans(encode: Encode, text: str, trained: Iterable[Span]) -> tuple[list[int], list[Span]]:
+    """Encodes a text. Returns the token ids, and the trained tokens as spans of indexes."""
+    ids, offsets = encode_checked(encode, text)
+    spans = [find_tokens(offsets, start, end) for start, end in trained]
     return ids if isinstance(ids, list) else list(ids), [span for span in spans if span[0] < span[1]]
-
-
-def _check_pair(encoded: object) -> None:
-    """Checks that a function for encoding returned two lists."""
-    pair = cast("Sequence[object]", encoded)
-    if not isinstance(encoded, tuple | list) or len(pair) != 2:
-        reason = f"expected token ids and offsets, got {shorten_repr(pair, 60)}"
-        raise OptionError("encode", reason, "Return the token ids, and the start and end of each token.")
-
-
-_get_end: Final = itemgetter(1)
-
-
-def _find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> Span:
-    """Returns the tokens whose characters are all between two positions."""
-    first = bisect_left(offsets, (start,))
-    last = bisect_right(offsets, end, key=_get_end)
-    while first < last and offsets[first][1] <= start:  # a token without characters, before the text
-        first += 1
-    return first, last
-
-
-def _splice(
-    rendered: ReplySpans,
-    trained: Sequence[Span],
-    tokens: Mapping[int, Sequence[int]],
-    encode: Encode,
-    train_thinking: bool,
-) -> tuple[list[int], list[Span]]:
-    """Encodes the texts between recorded replies. Returns all token ids, and the trained tokens."""
-    ids, spans, position = list[int](), list[Span](), 0
-    for start, end, recorded in _list_recorded(rendered, tokens, encode, train_thinking):
-        piece, inner = _encode_piece(encode, rendered.text, position, start, trained)
-        spans += [(first + len(ids), last + len(ids)) for first, last in inner]
-        ids += piece
-        if any(first < end and last > start for first, last in trained):
-            spans.append((len(ids), len(ids) + len(recorded)))
-        ids += recorded
-        position = end
-    piece, inner = _encode_piece(encode, rendered.text, position, len(rendered.text), trained)
-    spans += [(first + len(ids), last + len(ids)) for first, last in inner]
-    return ids + piece, merge_spans(spans)
-
-
-def _list_recorded(
-    rendered: ReplySpans, tokens: Mapping[int, Sequence[int]], encode: Encode, train_thinking: bool
-) -> Iterator[tuple[int, int, Sequence[int]]]:
-    """Yields start and end of the text that recorded tokens replace, and the tokens."""
-    stop = rendered.template.check().stop_token
-    stop_ids = list(encode(stop)[0]) if stop else []
-    for index in sorted(tokens):
-        recorded = tokens[index]
-        place = f"msgs[{index}]"
-        if isinstance(rendered.sample.get_weight(index), tuple) or not (
-            train_thinking or all(block.type != "thinking" for block in rendered.sample.msgs[index].blocks)
-        ):
-            reason = "parts of a reply with recorded token ids cannot be excluded from training"
-            raise MessageError(place, reason, "Use one weight for the message, or remove its token ids.")
-        if not rendered.is_unchanged(index):
-            reason = "the chat template writes the reply or its prompt differently when other messages follow"
-            raise MessageError(place, reason, "Use split_rewritten().")
-        spans = rendered.find_reply(index)
-        if not spans:
-            reason = "the chat template writes no text for the reply, but it has recorded token ids"
-            raise MessageError(place, reason, "Remove the token ids, or use another template.")
-        start, end = spans[0][0], spans[-1][1]
-        reply = rendered.text[start:end].rstrip()
-        if stop and reply.endswith(stop):
-            # The text before the stop token is replaced. So is the stop token, if the model wrote it.
-            is_stopped = bool(stop_ids) and list(recorded[-len(stop_ids) :]) == stop_ids
-            end = start + len(reply) - (0 if is_stopped else len(stop))
-        yield start, end, recorded
 
 
 # -- truncation --------------------------------------------------------------------------------------------------

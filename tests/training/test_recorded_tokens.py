@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, cast
 
 import openai
 import pytest
+import tokenizers as tokenizers_package
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-from agentkit import ChatModel, MessageError, Msg, dump_messages, load_messages
+from agentkit import ChatModel, MessageError, Msg, OptionError, dump_messages, load_messages
 from agentkit.provider_kit import StreamParserBase
 from agentkit.testing import LoopbackServer, Reply
-from agentkit.training import samples_from_log, tokenize
+from agentkit.training import Sample, samples_from_log, tokenize
 from agentkit_openai import OpenAICompletionsParser
 from agentkit_vllm import VLLMChatStreamParser
 from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers.openai.streams import sse
 from tests.providers.streams import cut, parse_stream
-from tests.training.templates import MARKED, create_tokenizer
+from tests.training.templates import MARKED, UNMARKED, create_tokenizer
 
 Json = dict[str, Any]
+tokenizers: Final = cast("Any", tokenizers_package)
 
 QUESTION: Final = Msg("Bob", "Where is it?", "user")
 TOKENIZER: Final = create_tokenizer([MARKED.render([QUESTION, Msg("Friday", "There it is.", "assistant")]).text])
@@ -206,3 +210,119 @@ def test_missing_ids_are_an_error() -> None:
     for ids, tokens in (([], None), ([1, 2, 3], {1: (1, 2, 3)})):
         mended = Msg(reply.name, reply.content, "assistant", metadata={**(reply.metadata or {}), "token_ids": ids})
         assert next(samples_from_log([QUESTION, mended])).tokens == tokens
+
+
+# -- attacks -----------------------------------------------------------------------------------------------------
+
+
+def create_metaspace(scheme: str) -> Any:
+    """Returns a tokenizer that adds a space to the start of a text, as those of sentencepiece do."""
+    words = ["▁", "▁There", "▁it", "▁is", "There", "▁near", "ar", "Where", "▁Where", "\n", "user", "assistant"]
+    alphabet = sorted({*"abcdefghijklmnopqrstuvwxyzTW.?! ", "é", "▁"})
+    vocabulary = [(word, -1.0 - len(words) / 100) for word in words]
+    vocabulary += [(letter, -8.0) for letter in alphabet if letter not in words]
+    tokenizer = tokenizers.Tokenizer(
+        models.Unigram([("<unk>", -20.0), *vocabulary], unk_id=0, byte_fallback=False)
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    tokenizer.add_special_tokens([AddedToken(word, special=True) for word in ("<|im_start|>", "<|im_end|>")])
+    return tokenizer
+
+
+def create_prefixed() -> Any:
+    """Returns a byte-level tokenizer that adds a space to the start of a text."""
+    tokenizer = create_tokenizer(["There it is. Where is it?"])
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    return tokenizer
+
+
+TOKENIZERS: Final[dict[str, Any]] = {
+    "bytes": TOKENIZER,
+    "bytes with a space": create_prefixed(),
+    "metaspace": create_metaspace("always"),
+    "metaspace at the start": create_metaspace("first"),
+}
+BARE: Final = replace(
+    UNMARKED, jinja=(UNMARKED.jinja or "").replace("<|im_start|>", "# ").replace("<|im_end|>", "."), name="bare"
+)
+"""Template without special tokens, so that a token can contain the end of a reply."""
+_pieces: Final = st.sampled_from([*"aeéThW ?.\n", "There ", "is it", "谢谢", "🙂"])
+_words: Final = st.lists(_pieces, max_size=5).map(lambda pieces: "".join(pieces).strip())
+
+
+def _build_chat(texts: list[tuple[str, str]]) -> list[Msg]:
+    return [
+        msg
+        for question, answer in texts
+        for msg in (Msg("Bob", question, "user"), Msg("Friday", answer or "x", "assistant"))
+    ]
+
+
+@given(st.lists(st.tuples(_words, _words), min_size=1, max_size=4), st.sampled_from([*TOKENIZERS]), st.data())
+@examples(150)
+def test_ids_that_an_encoder_returns_give_the_tokens_of_the_whole_text(
+    texts: list[tuple[str, str]], name: str, data: st.DataObject
+) -> None:
+    msgs, tokenizer = _build_chat(texts), TOKENIZERS[name]
+    for template in (MARKED, UNMARKED):
+        whole = tokenize(Sample(msgs), template, tokenizer)
+        replies = [index for index, msg in enumerate(msgs) if msg.role == "assistant"]
+        ids = {index: whole.ids[start:end] for index, (start, end) in zip(replies, whole.spans, strict=True)}
+        chosen = data.draw(st.sets(st.sampled_from(replies)))
+        recorded = {index: ids[index] for index in chosen if tokenizer.token_to_id("<unk>") not in ids[index]}
+        for index in [*recorded][::2]:  # some servers omit the stop token
+            recorded[index] = recorded[index][:-1] or recorded[index]
+        sample = Sample(msgs, tokens=recorded)
+        assert tokenize(sample, template, tokenizer) == whole
+
+
+@given(st.lists(st.tuples(_words, _words), min_size=1, max_size=4))
+@examples(60)
+def test_recorded_ids_are_always_those_of_the_result(texts: list[tuple[str, str]]) -> None:
+    """Each recorded character has ids of its own, also characters of several bytes and at the end of a token."""
+    msgs = _build_chat(texts)
+    for template in (MARKED, UNMARKED, BARE):
+        recorded = {
+            index: [id for letter in msg.text for id in TOKENIZER.encode(letter, add_special_tokens=False).ids]
+            for index, msg in enumerate(msgs)
+            if msg.role == "assistant"
+        }
+        tokenized = tokenize(Sample(msgs, tokens=recorded), template, TOKENIZER)
+        trained = [tokenized.ids[start:end] for start, end in tokenized.spans]
+        for ids, written in zip(trained, recorded.values(), strict=True):
+            assert ids[: len(written)] == written
+        text = template.render(msgs, add_generation_prompt=False).text
+        assert TOKENIZER.decode(tokenized.ids, skip_special_tokens=False) == text
+
+
+@each_case(
+    ("ids", "error"),
+    {
+        "other text": (spell("Here."), r"have the text 'Here.', which does not contain 'There.'"),
+        "part of the text": (spell("There"), "have the text 'There', which does not contain 'There.'"),
+        "unknown id": ([1_000_000], "a recorded id is no token of the tokenizer"),
+        "with the next turn": (
+            [*spell("There."), *STOP, *spell("\n"), *PROMPT[:1]],
+            "continue after the stop token",
+        ),
+    },
+)
+def test_ids_that_cannot_be_those_of_a_reply_are_an_error(ids: list[int], error: str) -> None:
+    sample = Sample([QUESTION, Msg("Friday", "There.", "assistant")], tokens={1: ids})
+    for template in (MARKED, UNMARKED):
+        with pytest.raises(MessageError, match=rf"msgs\[1\]: .*({error}).* Record the ids") as info:
+            tokenize(sample, template, TOKENIZER)
+        assert "Record the ids" in info.value.advice
+
+
+def test_ids_with_the_generation_prompt_are_an_error() -> None:
+    header = TOKENIZER.encode("<|im_start|>assistant\n", add_special_tokens=False).ids
+    sample = Sample([QUESTION, Msg("Friday", "There.", "assistant")], tokens={1: [*header, *spell("There.")]})
+    with pytest.raises(MessageError, match=r"msgs\[1\]: the token ids start with the generation prompt"):
+        tokenize(sample, UNMARKED, TOKENIZER)
+
+
+def test_a_reply_without_ids_is_an_error() -> None:
+    with pytest.raises(OptionError, match=r"tokens\[1\]: there are no token ids. Omit the reply"):
+        Sample([QUESTION, Msg("Friday", "There.", "assistant")], tokens={1: []})

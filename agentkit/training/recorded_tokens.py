@@ -1,0 +1,156 @@
+"""`splice_tokens`: encodes a text in which recorded token ids replace the texts of replies.
+
+Only the texts between the recorded replies are encoded. The prompt of a recorded reply is encoded up to its end,
+as the server did. A text after a recorded reply is encoded together with the text of the reply, so that a
+tokenizer that adds a space to the start of a text adds none there. If a token contains the end of the reply, the
+text after the reply is encoded alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Final
+
+from agentkit.errors import MessageError
+from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.reprs import shorten_repr
+from agentkit.training.reply_spans import ReplySpans
+from agentkit.training.text_encoder import Decode, Encode, encode_checked, find_tokens
+from agentkit.training.text_spans import Span, merge_spans
+
+__all__ = ["splice_tokens"]
+
+_get_start: Final = itemgetter(0)
+_ADVICE: Final = "Record the ids that the model wrote in this reply, pass its tokenizer, or remove the ids."
+
+
+def splice_tokens(
+    rendered: ReplySpans, trained: Sequence[Span], encode: Encode, decode: Decode | None, train_thinking: bool
+) -> tuple[list[int], list[Span]]:
+    """Encodes the texts between recorded replies. Returns all token ids, and the trained tokens.
+
+    Args:
+        rendered: Sample with recorded token ids.
+        trained: Trained parts of the text.
+        encode: Function that encodes a text.
+        decode: Function that decodes token ids, for checks. None if there is none.
+        train_thinking: False if no thinking is trained.
+
+    Raises:
+        MessageError: The recorded ids of a message cannot be those of the reply.
+    """
+    ids, spans, before, position = list[int](), list[Span](), 0, 0
+
+    def add(piece: tuple[Sequence[int], list[Span]]) -> None:
+        spans.extend((first + len(ids), last + len(ids)) for first, last in piece[1])
+        ids.extend(piece[0])
+
+    for start, end, recorded in _list_recorded(rendered, encode, decode, train_thinking):
+        add(_encode_part(encode, rendered.text[before:start], position - before, before, trained))
+        is_trained = any(first < end and last > start for first, last in trained)
+        add((recorded, [(0, len(recorded))] if is_trained else []))
+        before, position = start, end
+    add(_encode_part(encode, rendered.text[before:], position - before, before, trained))
+    return ids, merge_spans(spans)
+
+
+def _encode_part(
+    encode: Encode, text: str, start: int, offset: int, trained: Sequence[Span]
+) -> tuple[Sequence[int], list[Span]]:
+    """Encodes a text, and returns the tokens after a position, and the trained ones of these tokens.
+
+    Args:
+        encode: Function that encodes a text.
+        text: The text.
+        start: First character of the text whose tokens are returned.
+        offset: Position of the text in the whole text, to which the trained spans belong.
+        trained: Trained spans.
+    """
+    ids, offsets = encode_checked(encode, text)
+    first = bisect_left(offsets, start, key=_get_start)
+    if start and first and offsets[first - 1][1] > start:
+        return _encode_part(encode, text[start:], 0, offset + start, trained)
+    spans = [find_tokens(offsets, max(begin - offset, start), end - offset) for begin, end in trained]
+    return ids[first:], [(begin - first, end - first) for begin, end in spans if first <= begin < end]
+
+
+def _list_recorded(
+    rendered: ReplySpans, encode: Encode, decode: Decode | None, train_thinking: bool
+) -> Iterator[tuple[int, int, Sequence[int]]]:
+    """Yields start and end of the text that recorded tokens replace, and the tokens."""
+    stop = rendered.template.check().stop_token
+    stop_ids = list(encode_checked(encode, stop)[0]) if stop else []
+    tokens = rendered.sample.tokens or {}
+    for index in sorted(tokens):
+        recorded = list(tokens[index])
+        start, end = _find_text(rendered, index, train_thinking)
+        _check_prompt(rendered, index, recorded, encode)
+        if decode is not None:
+            _check_text(rendered.sample.msgs[index].blocks, f"msgs[{index}]", recorded, decode)
+        reply = rendered.text[start:end].rstrip()
+        if len(stop_ids) == 1 and stop_ids[0] in recorded[:-1] and stop not in reply.removesuffix(stop):
+            reason = f"the token ids continue after the stop token {stop!r}"
+            raise MessageError(f"msgs[{index}]", reason, _ADVICE)
+        if stop and reply.endswith(stop):
+            # The text before the stop token is replaced. So is the stop token, if the model wrote it.
+            is_stopped = bool(stop_ids) and recorded[-len(stop_ids) :] == stop_ids
+            if is_stopped and decode is not None:  # a text such as "." can end as the stop token does
+                others = recorded[: -len(stop_ids)]
+                is_stopped = _find_missing(rendered.sample.msgs[index].blocks, decode(others) or "") is None
+            end = start + len(reply) - (0 if is_stopped else len(stop))
+        yield start, end, recorded
+
+
+def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
+    """Returns the text of a reply, which recorded token ids replace."""
+    place, msg = f"msgs[{index}]", rendered.sample.msgs[index]
+    has_hidden_thinking = not train_thinking and any(block.type == "thinking" for block in msg.blocks)
+    if has_hidden_thinking or isinstance(rendered.sample.get_weight(index), tuple):
+        reason = "parts of a reply with recorded token ids cannot be excluded from training"
+        raise MessageError(place, reason, "Use one weight for the message, or remove its token ids.")
+    if not rendered.is_unchanged(index):
+        reason = "the chat template writes the reply or its prompt differently when other messages follow"
+        raise MessageError(place, reason, "Use split_rewritten().")
+    spans = rendered.find_reply(index)
+    if not spans:
+        reason = "the chat template writes no text for the reply, but it has recorded token ids"
+        raise MessageError(place, reason, "Remove the token ids, or use another template.")
+    return spans[0][0], spans[-1][1]
+
+
+def _check_prompt(rendered: ReplySpans, index: int, recorded: list[int], encode: Encode) -> None:
+    """Checks that recorded ids do not start with the generation prompt."""
+    start, _ = rendered.find_reply(index)[0]
+    for prompt in rendered.prompts:
+        ids = list(encode_checked(encode, prompt)[0])
+        if ids and recorded[: len(ids)] == ids and not rendered.text.startswith(prompt, start):
+            reason = f"the token ids start with the generation prompt {prompt!r}, which is no part of the reply"
+            raise MessageError(f"msgs[{index}]", reason, _ADVICE)
+
+
+def _check_text(blocks: Sequence[Block], place: str, recorded: list[int], decode: Decode) -> None:
+    """Checks that the text of recorded ids contains the texts of a reply, white space apart."""
+    text = decode(recorded)
+    if text is None:
+        raise MessageError(place, "a recorded id is no token of the tokenizer", _ADVICE)
+    missing = _find_missing(blocks, text)
+    if missing is not None:
+        written, expected = shorten_repr(text, 60), shorten_repr(missing, 60)
+        reason = f"the recorded token ids have the text {written}, which does not contain {expected}"
+        raise MessageError(place, reason, _ADVICE)
+
+
+def _find_missing(blocks: Sequence[Block], text: str) -> str | None:
+    """Returns a text of a reply that a text does not contain, white space apart. Returns None if there is none."""
+    written = "".join(text.split())
+    return next((item for item in map(_get_content, blocks) if "".join(item.split()) not in written), None)
+
+
+def _get_content(block: Block) -> str:
+    if isinstance(block, TextBlock):
+        return block.text
+    if isinstance(block, ThinkingBlock):
+        return block.thinking
+    return block.name if isinstance(block, ToolUseBlock) else ""
