@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from agentkit.errors import MessageError, OptionError
 from agentkit.messages.blocks import InvalidBlock, ToolResultBlock
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.reprs import as_one_line, shorten
 
@@ -122,6 +123,6 @@ def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None)
 
 
 def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
-    for block in msg.blocks:
+    for block in msg.blocks if msg.features & (Feature.INVALID | Feature.RESULT_MEDIA) else ():
         items = block.items if isinstance(block, ToolResultBlock) else (block,)
         yield from (item for item in items if isinstance(item, InvalidBlock))

@@ -38,9 +38,18 @@ class RowReader(Iterator[Sample]):
         on_error: Callable[[MessageError], object] | None,
         prompt: Sequence[Msg] | None,
     ) -> None:
+        check_text("system", system)
+        check_option("on_error", on_error, Callable | None, "Pass a function that takes an error.")
+        value: object = rows
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            type_name = type(cast("object", value)).__name__
+            advice = "Pass an open file, or a list of dicts or lines."
+            raise OptionError("rows", f"expected several rows, got {type_name}", advice)
+        if prompt is not None and format != "recording":
+            raise OptionError("prompt", f"rows of the format {format!r} have a prompt", "Omit the option.")
         self.line = 0
         self._format = find_format(format)
-        self._rows = iter(rows)
+        self._rows = iter(cast("Iterable[object]", rows))
         self._columns = _check_columns(columns, self._format.columns)
         self._system = system
         self._on_error = on_error
@@ -159,13 +168,4 @@ def load_rows(
         >>> errors[0].place
         'line 2, row'
     """
-    check_text("system", system)
-    check_option("on_error", on_error, Callable | None, "Pass a function that takes an error.")
-    value: object = rows
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        type_name = type(cast("object", value)).__name__
-        advice = "Pass an open file, or a list of dicts or lines."
-        raise OptionError("rows", f"expected several rows, got {type_name}", advice)
-    if prompt is not None and format != "recording":
-        raise OptionError("prompt", f"rows of the format {format!r} have a prompt", "Omit the option.")
     return RowReader(format, rows, columns, system, on_error, prompt)
