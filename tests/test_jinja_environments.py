@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import suppress
 from typing import Any
@@ -414,3 +415,11 @@ def test_the_limit_of_loops_over_all_pairs_of_messages_grows_with_the_messages()
             template = model_environment().from_string(QUADRATIC.replace(old, new))
             with pytest.raises(TemplateRuntimeError, match="too slow"):
                 template.render(values)
+
+
+def test_indented_json_is_the_same_when_it_is_written_again() -> None:
+    template = model_environment().from_string("{{ value | tojson(indent=2, ensure_ascii=ascii) }}")
+    for value in ({"é": [1, 1.0, True, None]}, {"é": [1.0, 1, True, None]}, {1: "a", "1": "b"}, ["x" * 60_000]):
+        for ascii in (False, True):
+            expected = json.dumps(value, indent=2, ensure_ascii=ascii)
+            assert [template.render(value=value, ascii=ascii) for _ in range(2)] == [expected] * 2

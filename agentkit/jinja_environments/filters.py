@@ -74,9 +74,12 @@ def write_chat_json(
     if len(compact) > _MAX_CACHED:
         return encoder.encode(value)
     texts = _get_indented(compact, encoder)
-    if not texts:
-        texts.append(encoder.encode(value))
-    return texts[0]
+    if texts:
+        return texts[0]
+    text = encoder.encode(value)
+    if len(text) <= _MAX_CACHED:
+        texts.append(text)
+    return text
 
 
 @lru_cache(64)
