@@ -323,6 +323,34 @@ def test_truncation_replaces_the_last_token_by_the_stop_token() -> None:
     assert cut("There.", 54, "right") == (whole[:54], "0" * 52 + "11")
 
 
+def _truncate(tokens: list[int], size: int, side: str, eos: int | None) -> list[int]:
+    """Returns the tokens that remain: the first or the last ones, of which the last becomes the token eos."""
+    remaining = tokens[:size] if side == "right" else tokens[max(len(tokens) - size, 0) :]
+    return [*remaining[:-1], eos] if eos is not None and len(tokens) > size else remaining
+
+
+@given(_texts, st.integers(1, 90), st.sampled_from(["right", "left"]), st.sampled_from(["$", "<|im_end|>", None]))
+@examples(200)
+def test_truncation_keeps_the_tokens_and_the_mask_of_one_end(
+    text: str, size: int, side: Any, token: str | None
+) -> None:
+    """torchtune has the parameter `side` since 0.7, in `torchtune.data.truncate`."""
+    template = replace(UNMARKED, special_tokens={} if token is None else {"eos_token": token})
+    sample = Sample([Msg("Bob", text, "user"), Msg("Friday", text + "!", "assistant"), *MSGS[1:2], MSGS[4]])
+    whole = tokenize(sample, template, encode)
+    cut = tokenize(sample, template, encode, max_tokens=size, side=side)
+    eos = ord("$") if token == "$" else None  # a text of several tokens replaces no token
+    assert cut.ids == _truncate(whole.ids, size, side, eos)
+    is_replaced = len(whole.ids) > size and eos is not None and _truncate(whole.ids, size, side, None)[-1] != eos
+    mask = _truncate(whole.loss_mask, size, side, None)
+    assert cut.loss_mask == ([*mask[:-1], 0] if is_replaced else mask)
+    assert cut.labels == [id if bit else -100 for id, bit in zip(cut.ids, cut.loss_mask, strict=True)]
+    trained = {place for start, end in cut.spans for place in range(start, end)}
+    assert trained == {place for place, bit in enumerate(cut.loss_mask) if bit}
+    assert cut.trained == len(trained)
+    assert tokenize(sample, template, encode, max_tokens=len(whole.ids), side=side) == whole
+
+
 # -- recorded tokens ---------------------------------------------------------------------------------------------
 
 STOP: Final = [ord(character) for character in "<|im_end|>"]
