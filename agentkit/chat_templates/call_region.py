@@ -14,7 +14,7 @@ from agentkit.json_values import as_object, parse_arguments, parse_json
 from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.tools.tool import Tool
 
-__all__ = ["CallRegion"]
+__all__ = ["CallForm", "CallRegion"]
 
 _CALL_START: Final = re.compile(
     r'\s*(?:\[\s*)?\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?'
@@ -152,7 +152,7 @@ class CallRegion:
         self._pieces.append(text)
         if self._arguments is not None:
             self._arguments.add(text)
-        elif self._is_searching:
+        elif self._is_searching and "{" in text:  # the arguments begin with a brace
             self._find_start("".join(self._pieces))
 
     def _find_start(self, text: str) -> None:
