@@ -122,9 +122,12 @@ def find_format(name: str) -> RowFormat:
 
 
 def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Returns the other columns of a row, for `Sample.extra`. Columns with the value None are omitted."""
+    """Returns the other columns of a row, for `Sample.extra`. Columns with the value None or NaN are omitted."""
     extra = {name: value for name, value in row.items() if name not in columns and value is not None}
-    return cast("dict[str, Any]", copy_json(ensure_json_safe(extra, "row"))) if extra else extra
+    if not extra:
+        return extra
+    safe = cast("dict[str, Any]", copy_json(ensure_json_safe(extra, "row")))
+    return {name: value for name, value in safe.items() if value is not None}
 
 
 def replace_system(msgs: Sequence[Msg], system: str | None) -> list[Msg]:

@@ -65,21 +65,32 @@ class RowReader(Iterator[Sample]):
             StopIteration: There are no further rows.
             MessageError: The row is invalid. The place begins with the number of its line.
         """
-        for row in self._rows:
-            self.line += 1
-            if isinstance(row, _LINE) and (not row or row.isspace()):
-                continue
-            try:
-                return self._read(row)
-            except InputError as error:
-                located = MessageError(f"line {self.line}, {error.place}", error.reason, error.advice)
-            except (RecursionError, KeyError, TypeError, ValueError) as error:
-                reason = f"cannot read the row ({type(error).__name__}: {error})"
-                located = MessageError(f"line {self.line}", reason, "Fix or remove the row.")
-            if self._on_error is None:
-                raise located
-            self._on_error(located)
+        try:
+            for row in self._rows:
+                self.line += 1
+                if isinstance(row, _LINE) and (not row or row.isspace()):
+                    continue
+                sample = self._read_or_report(row)
+                if sample is not None:
+                    return sample
+        except UnicodeDecodeError as error:  # of a file that was opened as text
+            reason = f"the file is not UTF-8 ({error.reason})"
+            raise MessageError(f"line {self.line + 1}", reason, "Open the file in the mode 'rb'.") from None
         raise StopIteration
+
+    def _read_or_report(self, row: object) -> Sample | None:
+        """Returns the sample of a row. Returns None if the row is invalid and `on_error` was called."""
+        try:
+            return self._read(row)
+        except InputError as error:
+            located = MessageError(f"line {self.line}, {error.place}", error.reason, error.advice)
+        except (RecursionError, KeyError, TypeError, ValueError) as error:
+            reason = f"cannot read the row ({type(error).__name__}: {error})"
+            located = MessageError(f"line {self.line}", reason, "Fix or remove the row.")
+        if self._on_error is None:
+            raise located
+        self._on_error(located)
+        return None
 
     def _read(self, row: object) -> Sample:
         if isinstance(row, _LINE):
@@ -108,8 +119,8 @@ _LINE: Final = (str, bytes)
 def _parse(line: str | bytes) -> object:
     try:
         return from_json(line, cache_strings="keys")  # faster than `json`
-    except ValueError:  # the text has lone surrogates, or is no JSON
-        return json.loads(line)
+    except ValueError:  # the text has lone surrogates or a byte order mark, or is no JSON
+        return json.loads(line.removeprefix("\ufeff") if isinstance(line, str) else line)
 
 
 def _check_columns(columns: Mapping[str, str] | None, names: tuple[str, ...]) -> dict[str, str]:

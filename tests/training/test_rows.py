@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -29,6 +30,7 @@ from agentkit.training import Sample, dump_rows, load_rows
 from agentkit.training.row_formats import FORMAT_NAMES
 from tests.cases import each_case
 from tests.profiles import examples
+from tests.providers.mangling import mangled
 
 TOOL: Final = Tool("look", "Looks.", {"type": "object", "properties": {"q": {"type": "integer"}}})
 TOOL_DICT: Final = {
@@ -615,6 +617,59 @@ def test_reading_continues_after_an_error() -> None:
     errors: list[MessageError] = []
     assert len(list(load_rows("input_output", lines(), on_error=errors.append))) == 2
     assert [error.place for error in errors] == ["line 3, row"]
+
+
+_LINE: Final = json.dumps({"input": "Où?", "output": "Là."}, ensure_ascii=False)
+LINES: Final[dict[str, tuple[str | bytes, str]]] = {
+    "a byte order mark": ("\ufeff" + _LINE, ""),
+    "a byte order mark in bytes": (_LINE.encode("utf-8-sig"), ""),
+    "Windows line ends": (_LINE.encode() + b"\r\n", ""),
+    "a repeated key": ('{"input": "a", ' + _LINE[1:], ""),
+    "a column NaN": (_LINE[:-1] + ', "score": NaN}', ""),
+    "another encoding": (_LINE.encode("latin-1"), "line 1, row: the line is not JSON"),
+    "a NUL after the row": (_LINE + "\0", "line 1, row: the line is not JSON"),
+    "a NUL in a text": (_LINE.replace("Là", "a\0"), "line 1, row: the line is not JSON"),
+    "two rows in a line": (_LINE + _LINE, "line 1, row: the line is not JSON"),
+    "a large number": (_LINE[:-1] + f', "id": {"9" * 5_000}}}', "line 1, row: the line is not JSON"),
+}
+
+
+@each_case(("line", "text"), LINES)
+def test_unusual_lines(line: str | bytes, text: str) -> None:
+    errors: list[MessageError] = []
+    samples = [*load_rows("input_output", [line, _LINE], on_error=errors.append)]
+    assert samples == [Sample([Msg("user", "Où?", "user"), Msg("assistant", "Là.", "assistant")])] * len(samples)
+    assert len(samples) == (1 if text else 2)
+    assert [str(error)[: len(text)] for error in errors] == ([text] if text else [])
+
+
+def test_a_row_of_ten_megabytes_is_read() -> None:
+    text = "a" * 10_000_000
+    (sample,) = load("openai", json.dumps({"messages": [{"role": "user", "content": text}]}))
+    assert sample.msgs[0].text == text
+
+
+def test_a_text_file_in_another_encoding_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(_LINE.encode("latin-1"))
+    with path.open(encoding="utf-8") as file, pytest.raises(MessageError, match="line 1: the file is not UTF-8"):
+        next(load_rows("input_output", file))
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_damaged_rows_are_errors_with_their_line(format: Any) -> None:
+    @given(st.data())
+    @examples(60)
+    def check(data: st.DataObject) -> None:
+        row = data.draw(SAMPLES[format].map(lambda sample: dump(format, sample)[0]))
+        errors: list[MessageError] = []
+        damaged = data.draw(mangled(row))
+        *samples, last = load_rows(format, [damaged, json.dumps(row)], on_error=errors.append)
+        assert last == load(format, row)[0]
+        assert len(samples) + len(errors) == 1
+        assert all(error.place.startswith("line 1, ") for error in errors)
+
+    check()
 
 
 def test_columns_are_renamed_and_system_messages_are_replaced() -> None:
