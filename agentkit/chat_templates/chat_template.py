@@ -268,6 +268,29 @@ class ChatTemplate:
             write_messages(msgs, protect=guard.protect)
             guard.protect_json(write_tools(as_tools(tools)), "tools")
 
+    def render_text(
+        self,
+        msgs: Sequence[Msg],
+        *,
+        tools: Sequence[ToolLike] = (),
+        add_generation_prompt: bool = False,
+        now: datetime | None = None,
+        **variables: Any,
+    ) -> Rendering:
+        """Returns only the text of a conversation and the texts that the model wrote, faster than `render`.
+
+        Args:
+            msgs: The conversation, which is not checked.
+            tools: Tools that the model may call.
+            add_generation_prompt: True to end the text with the start of an assistant turn.
+            now: Time that the template reads. None means the current local time.
+            **variables: Further variables of the template.
+
+        Raises:
+            TemplateError: The template refuses the messages, or the rendering exceeds a limit.
+        """
+        return self.render_variables(*self._prepare(msgs, tools, add_generation_prompt, now, variables))
+
     def trace(
         self, msgs: Sequence[Msg], *, tools: Sequence[ToolLike] = (), now: datetime | None = None, **variables: Any
     ) -> ChatTrace:
@@ -287,10 +310,23 @@ class ChatTemplate:
         """
         if self.function is not None:
             raise TemplateError(self.name, "a function writes the text, so its parts are unknown")
+        return trace_chat(*self._prepare(msgs, tools, True, now, variables), self.name)
+
+    def _prepare(
+        self,
+        msgs: Sequence[Msg],
+        tools: Sequence[ToolLike],
+        add_generation_prompt: bool,
+        now: datetime | None,
+        variables: Mapping[str, Any],
+    ) -> tuple[str, ChatVariables]:
+        """Returns the text of the template, and its variables."""
+        check_names("render()", variables.keys() & _RESERVED, ())
         written = write_messages(msgs, self.text_separator, keep_text, self._media_kinds(msgs))
+        messages, declared = self._adapt(written.messages), write_tools(as_tools(tools))
         others = self._list_variables(now, variables)
-        chat = ChatVariables(self._adapt(written.messages), write_tools(as_tools(tools)), None, True, others)
-        return trace_chat(self.choose_source(None, bool(tools)), chat, self.name)
+        source = self.choose_source(None, bool(tools))
+        return source, ChatVariables(messages, declared, None, add_generation_prompt, others)
 
     def _list_variables(self, now: datetime | None, variables: Mapping[str, Any]) -> dict[str, Any]:
         clock = {"strftime_now": now.strftime} if now else {}

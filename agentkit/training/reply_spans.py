@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from agentkit.chat_templates.chat_template import ChatTemplate
-from agentkit.chat_templates.rendered_chat import RenderedChat
 from agentkit.errors import MessageError, TemplateError
+from agentkit.jinja_environments.chat_rendering import Rendering
 from agentkit.jinja_environments.message_trace import ChatTrace
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
@@ -56,7 +56,7 @@ class ReplySpans:
     now: datetime | None = None
 
     @cached_property
-    def chat(self) -> RenderedChat:
+    def chat(self) -> Rendering:
         """The rendered conversation."""
         check_separate_results(self.sample)
         return self.render(self.sample.msgs)
@@ -66,20 +66,17 @@ class ReplySpans:
         """The text of the conversation."""
         return self.chat.text
 
-    def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> RenderedChat:
+    def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
         """Renders messages with the tools of the sample. If `is_open` is True, the start of a reply follows."""
         variables = self.sample.variables
         for name in sorted(variables.keys() & _OPTIONS):
             place = f"extra.chat_template_kwargs.{name}"
             raise MessageError(place, "this is no variable of the template", "Remove the variable.")
-        return self.template.render(
-            msgs,
-            tools=self.sample.tools,
-            add_generation_prompt=is_open,
-            now=self.now,
-            validate=False,
-            **variables,
-        )
+        options: dict[str, Any] = {"tools": self.sample.tools, "add_generation_prompt": is_open, "now": self.now}
+        if variables.keys() & _RENDER_OPTIONS:
+            rendered = self.template.render(msgs, validate=False, **options, **variables)
+            return Rendering(rendered.text, rendered.spans)
+        return self.template.render_text(msgs, **options, **variables)
 
     @cached_property
     def marked(self) -> tuple[Span, ...]:

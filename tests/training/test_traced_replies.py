@@ -87,12 +87,17 @@ _TURNS: Final = [
 ]
 
 
+def _watch_renderings() -> Any:
+    render = ChatTemplate.render_variables
+    return patch.object(ChatTemplate, "render_variables", autospec=True, side_effect=render)
+
+
 def _count_renderings(template: ChatTemplate, turns: int, **options: Any) -> int:
     """Returns how often a template is rendered for a conversation."""
     tokenize(Sample(_TURNS[:4]), template, encode, **options)  # the features of the template are then known
-    with patch.object(type(template), "render", autospec=True, side_effect=type(template).render) as render:
+    with _watch_renderings() as render:
         tokenize(Sample(_TURNS[: 2 * turns]), template, encode, **options)
-    return render.call_count
+    return int(render.call_count)
 
 
 _CASES: Final[dict[str, tuple[ChatTemplate, dict[str, Any]]]] = {
@@ -128,7 +133,7 @@ def test_the_thinking_of_a_reply_is_left_out_with_its_tags() -> None:
 
 def test_a_conversation_with_proven_replies_is_not_split() -> None:
     sample = Sample(_TURNS)
-    with patch.object(ChatTemplate, "render", autospec=True, side_effect=ChatTemplate.render) as render:
+    with _watch_renderings() as render:
         assert split_rewritten(sample, UNMARKED) == [sample]
     assert render.call_count <= 3
 
