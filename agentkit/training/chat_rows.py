@@ -77,14 +77,14 @@ def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]
     losses.check_fields(sample, "tokens")
     writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
     tools = dump_tools_column(sample, as_text=True)
-    if _has_completions(first):
+    if first.weights is not None and _has_completions(first):
         return [{**row, **tools, **sample.extra} for row in _write_completions(sample, writer)]
     return {"messages": writer.write_all(sample.msgs, sample.all_weights), **tools, **sample.extra}
 
 
 def _has_completions(first: Sample) -> bool:
     """Returns True if the weights choose replies, and the first sample has a prompt before each trained reply."""
-    if first.weights is None or all(first.get_weight(index) is None for index in _list_replies(first)):
+    if all(first.get_weight(index) is None for index in _list_replies(first)):
         return False
     return 0 not in _list_trained(first)
 

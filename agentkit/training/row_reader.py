@@ -94,10 +94,11 @@ class RowReader(Iterator[Sample]):
 
     def _read(self, row: object) -> Sample:
         if isinstance(row, _LINE):
+            line = row
             try:
-                row = _parse(row)
-            except (ValueError, RecursionError) as error:
-                raise MessageError("row", f"the line is not JSON ({error})", "Fix or remove the line.") from None
+                row = from_json(line, cache_strings="keys")  # faster than `json`
+            except ValueError:
+                row = _parse(line)
         if type(row) is not dict:
             if not isinstance(row, Mapping):
                 reason = f"expected a JSON object, got {shorten_repr(row, 60)}"
@@ -117,10 +118,11 @@ _LINE: Final = (str, bytes)
 
 
 def _parse(line: str | bytes) -> object:
+    """Parses a line that has a byte order mark, or lone surrogates, or is not JSON."""
     try:
-        return from_json(line, cache_strings="keys")  # faster than `json`
-    except ValueError:  # the text has lone surrogates or a byte order mark, or is no JSON
         return json.loads(line.removeprefix("\ufeff") if isinstance(line, str) else line)
+    except (ValueError, RecursionError) as error:
+        raise MessageError("row", f"the line is not JSON ({error})", "Fix or remove the line.") from None
 
 
 def _check_columns(columns: Mapping[str, str] | None, names: tuple[str, ...]) -> dict[str, str]:
