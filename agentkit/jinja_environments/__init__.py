@@ -31,6 +31,7 @@ The steps depend only on the template and the values, so equal renderings have e
 
 Read `environments` first. `limits` counts the steps, `template_code` writes the Python code of templates,
 `sandbox_access` has the rules for attributes and calls, and `filters` has the filters `yaml`, `json` and `tojson`.
+`chat_rendering` renders chat templates, and `message_trace` finds the texts that no later message changes.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ Spans
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
@@ -42,6 +43,7 @@ _DICT: Final[Any] = dict
 _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 """Keys of a message that may contain thinking. Templates read different keys."""
+_GENERATION: Final = re.compile(r"\{%[-+]?\s*generation\b")
 _MAX_SOURCE: Final = 1_000_000  # characters of a template
 _MARKS: Final = ("\x02", "\x03")  # characters that mark a span, if no value contains them
 _FIRST_MARK: Final = 0x10FF00  # first character that marks a span otherwise: a private-use character
@@ -150,7 +152,7 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
 def _compile(source: str) -> ChatTemplateCode:
     environment = _get_environment()
     tree = environment.parse(source)
-    has_spans = "generation" in source and _has_spans(tree)
+    has_spans = _GENERATION.search(source) is not None and _has_spans(tree)
     captures_spans = has_spans and any(map(_has_spans, _find_captures(tree)))
     return ChatTemplateCode(environment.from_string(tree), has_spans, captures_spans)
 

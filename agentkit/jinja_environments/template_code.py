@@ -29,6 +29,9 @@ __all__ = ["BoundedCode", "count_bodies"]
 _STEPS: Final = 3  # steps of a node
 _BODY: Final = 5  # nodes that a body counts in addition to its nodes
 _PRINTED: Final = 6  # nodes that a printed value counts in addition, because its text needs memory
+_CALLS: Final = frozenset({"Call", "Filter", "Test"})
+_UNCOUNTED: Final = frozenset({"Const", "Keyword", "Operand", "TemplateData"})
+_BODIES: Final = frozenset({"Block", "CallBlock", "For", "Macro", "Template"})
 _IMPORTS: Final = """\
 from agentkit.jinja_environments.limits import count_member_test, count_read, count_steps, count_tests
 from agentkit.jinja_environments.limits import measure, measure_slice
@@ -47,36 +50,35 @@ _OPERATORS: Final = {
 _LOOP_NAMES: Final = frozenset({"first", "index", "index0", "last", "length", "nextitem", "previtem", "revindex"})
 
 
-def count_bodies(node: nodes.Node) -> int:
+def count_bodies(node: Any) -> int:
     """Adds a statement to each body that can run several times. The statement is the number of steps of the body.
 
     Returns:
         The number of nodes that run if the parent of this node runs once. The nodes in its body are not included.
     """
+    kind = type(node).__name__
+    if kind in _CALLS and node.dyn_args is not None:
+        node.dyn_args = _apply_filter(node.dyn_args, "list")
+    total = int(kind not in _UNCOUNTED)
+    if kind == "Output":
+        total += _PRINTED * len(node.nodes)
+    if kind not in _BODIES:
+        return total + sum(map(count_bodies, node.iter_child_nodes()))
     from jinja2 import nodes
 
-    if isinstance(node, nodes.Call | nodes.Filter | nodes.Test) and node.dyn_args is not None:
-        node.dyn_args = _apply_filter(node.dyn_args, "list")
-    total = int(not isinstance(node, nodes.Const | nodes.TemplateData | nodes.Operand | nodes.Keyword))
-    if isinstance(node, nodes.Output):
-        total += _PRINTED * len(node.nodes)
-    if not isinstance(node, nodes.Template | nodes.For | nodes.Macro | nodes.CallBlock | nodes.Block):
-        return total + sum(map(count_bodies, node.iter_child_nodes()))
     steps = _STEPS * (_BODY + sum(map(count_bodies, node.body)))
     counter = "count_steps" if any(map(_prints, node.body)) else "count_tests"
     node.body.insert(0, nodes.ExprStmt(nodes.Keyword(counter, nodes.Const(steps)), lineno=node.lineno))
-    if isinstance(node, nodes.For) and node.test is not None:
+    if kind == "For" and node.test is not None:
         node.test = _apply_filter(node.test, "count_item")
     return total + sum(map(count_bodies, node.iter_child_nodes(exclude=("body",))))
 
 
-def _prints(node: nodes.Node) -> bool:
+def _prints(node: Any) -> bool:
     """Returns True if a statement prints texts, which need memory. Inner loops count their own texts."""
-    from jinja2 import nodes
-
-    if isinstance(node, nodes.For):
+    if _is(node, "For"):
         return any(map(_prints, node.else_))
-    return isinstance(node, nodes.Output) or any(map(_prints, node.iter_child_nodes()))
+    return _is(node, "Output") or any(map(_prints, node.iter_child_nodes()))
 
 
 def _apply_filter(node: Any, name: str) -> nodes.Filter:
