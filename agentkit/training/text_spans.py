@@ -52,6 +52,8 @@ def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span
 
 def count_common_start(text: str, other: str) -> int:
     """Returns the number of characters at the start that two texts have in common."""
+    if other.startswith(text):
+        return len(text)
     # A binary search compares slices, which is much faster than a loop over characters.
     lengths = range(1, min(len(text), len(other)) + 1)
     return bisect_left(lengths, True, key=lambda length: text[:length] != other[:length])
