@@ -17,7 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit import Msg, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit import (
+    ImageBlock,
+    Msg,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+)
 from agentkit.chat_templates import ChatTemplate
 from agentkit.training import Sample, TokenizedSample, dump_rows, load_rows, split_rewritten, tokenize
 from agentkit.training.generation_prompt import find_generation_prompts
@@ -376,6 +385,51 @@ def test_an_export_loads_with_one_schema(format: Any, tmp_path: Path) -> None:
         assert list(load_rows(format, loaded["train"])) == samples
 
     check()
+
+
+_LOOK: Final = Tool("look", "Looks.", {"type": "object", "properties": {"q": {"enum": [1, "a", None]}}})
+_IMAGE: Final = ImageBlock(URLSource("https://example.org/a.png"))
+MIXED: Final = [
+    Sample([USER, REPLY]),
+    Sample([Msg("user", [_IMAGE, TextBlock("Where?")], "user"), REPLY], extra={"id": 1}),
+    Sample([USER, CALL, RESULTS[0], REPLY], [_LOOK], extra={"id": "a"}),
+    Sample(
+        [
+            USER,
+            Msg("assistant", [ToolUseBlock("c1", "look", {"q": "a", "z": {"k": [1, "b"]}})], "assistant"),
+            Msg("tool", [ToolResultBlock("c1", "look", [TextBlock("found"), _IMAGE])], "system"),
+            REPLY,
+        ],
+        [Tool("look"), Tool("move", strict=True)],
+    ),
+    Sample(
+        [Msg("Bob", "Where?", "user"), Msg("assistant", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")]
+    ),
+]
+"""Samples whose contents, arguments, tools and columns have different types."""
+
+
+@pytest.mark.parametrize("format", ["openai", "trl", "dspy", "atif"])
+def test_rows_of_different_types_load_with_one_schema(format: Any, tmp_path: Path) -> None:
+    for name, samples in (("first", MIXED), ("last", MIXED[::-1])):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in dump_rows(format, samples)), "utf-8")
+        loaded = datasets.load_dataset("json", data_files=str(path), cache_dir=str(tmp_path / "cache"))
+        assert list(load_rows(format, loaded["train"])) == samples
+
+
+def test_columns_after_the_first_chunk_need_features(tmp_path: Path) -> None:
+    """`datasets` takes the columns from the first chunk of a file, which has ten megabytes unless changed."""
+    samples = [*[Sample([USER, REPLY])] * 40, *MIXED]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in dump_rows("trl", samples)), "utf-8")
+    options = {"data_files": str(path), "cache_dir": str(tmp_path / "cache"), "chunksize": 1_000}
+    with pytest.raises(datasets.exceptions.DatasetGenerationError):
+        datasets.load_dataset("json", **options)
+    json_type, text = datasets.Json(), datasets.Value("string")
+    features = datasets.Features({"messages": datasets.List(json_type), "tools": text, "id": json_type})
+    loaded = datasets.load_dataset("json", **options, features=features)
+    assert list(load_rows("trl", loaded["train"])) == samples
 
 
 def _tokenize_row(row: dict[str, Any], template: ChatTemplate) -> dict[str, list[int]]:
