@@ -469,6 +469,32 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
         "weights of blocks",
     ),
     "a trained user": ("openai", Sample([USER], weights=[1]), "the weight 1 is not that of a reply"),
+    "an untrained user": ("openai", Sample([USER], weights=[0]), "the weight 0 is not that of a reply"),
+    "an empty name": (
+        "openai",
+        Sample([Msg("", "Where?", "user")]),
+        r"msgs\[0\].name: the format has no empty name",
+    ),
+    "a text after a call": (
+        "openai",
+        Sample([USER, Msg("assistant", [*CALL.blocks, TextBlock("Wait.")], "assistant")]),
+        r"msgs\[1\].content\[1\]: the format has one thinking before the content",
+    ),
+    "two thinking blocks": (
+        "trl",
+        Sample([USER, Msg("assistant", [ThinkingBlock("a"), ThinkingBlock("b")], "assistant")]),
+        r"msgs\[1\].content\[1\]: the format has one thinking before the content",
+    ),
+    "a thinking after the text": (
+        "atif",
+        Sample([USER, Msg("assistant", [TextBlock("a"), ThinkingBlock("b")], "assistant")]),
+        r"msgs\[1\].content\[1\]: the format has one thinking before the content",
+    ),
+    "the replies of other agents": (
+        "trl",
+        Sample([USER, Msg("Eve", "Hm.", "assistant"), REPLY], viewer="assistant"),
+        r"msgs\[1\]: the format has no weights, so the reply will be trained",
+    ),
     "recorded tokens": ("openai", Sample([USER, REPLY], tokens={1: [1]}), "tokens: the format has no field"),
     "a rejected conversation": ("openai", Sample([USER, REPLY], rejected=[USER]), "rejected: the format has no"),
     "thinking": (
