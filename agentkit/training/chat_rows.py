@@ -103,8 +103,9 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
     written: list[list[dict[str, Any]]] = []
     for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):
         weight = sample.get_weight(index)
-        is_expressed = is_reply(msg) and not isinstance(weight, tuple)  # by the place of the reply in the row
-        written.append(writer.write(msg, None if is_expressed else weight, "msgs", index))
+        if not is_reply(msg) or isinstance(weight, tuple):  # the place of a reply in the row is its weight
+            losses.check_weight(weight, f"msgs[{index}]")
+        written.append(writer.write(msg, None, "msgs", index))
     prompts = [[message for messages in written[:index] for message in messages] for index in trained]
     return [
         copy_json({"prompt": prompt, "completion": written[index]})

@@ -199,7 +199,9 @@ def _draw_msgs(role: Any = None) -> st.SearchStrategy[Msg]:
     texts = st.sampled_from(["Hi.", ""])
     blocks = st.lists(st.sampled_from([*_BLOCKS.values()]), max_size=2)
     roles = st.sampled_from(_ROLES) if role is None else st.just(role)
-    return st.builds(Msg, st.sampled_from(["user", "assistant", "Bob", ""]), texts | blocks, roles)
+    msgs = st.builds(Msg, st.sampled_from(["user", "assistant", "Bob", ""]), texts | blocks, roles)
+    # A text beside a result is not trained, but it can become a reply of its own. Another test is about weights.
+    return msgs.filter(lambda msg: msg.role != "assistant" or not msg.tool_results)
 
 
 _MSGS: Final[st.SearchStrategy[list[Msg]]] = st.lists(_draw_msgs(), min_size=1, max_size=3)
@@ -255,3 +257,14 @@ def test_each_block_survives_or_has_a_loss(format: Any) -> None:
 def test_each_pair_of_blocks_survives_or_has_a_loss(format: Any, role: Any) -> None:
     outcomes = [_check_blocks(format, role, names) for names in product(_BLOCKS, repeat=2)]
     assert len(outcomes) == len(_BLOCKS) ** 2
+
+
+def test_a_weight_of_a_text_beside_a_result_is_a_loss_in_a_prompt() -> None:
+    result = ToolResultBlock("call_1", "look", "found")
+    mixed = Msg("assistant", [TextBlock("Hi."), result], "assistant")
+    msgs = [Msg("user", "Where?", "user"), mixed, Msg("assistant", "There.", "assistant")]
+    assert check_round_trip("trl", Sample(msgs, weights=(None, 1, 1))) == "loss"
+    [loaded] = load_rows(
+        "trl", [json.dumps(row) for row in dump_rows("trl", [Sample(msgs, weights=(None, None, 1))])]
+    )
+    assert [weight for weight in loaded.all_weights if weight is not None] == [0, 1]
