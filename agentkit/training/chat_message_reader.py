@@ -18,7 +18,7 @@ from agentkit.messages.blocks import (
     build_trusted_text,
 )
 from agentkit.messages.message import Msg, Role, build_trusted
-from agentkit.messages.sources import Base64Source, source_from_url
+from agentkit.messages.sources import Base64Source, URLSource, source_from_url
 from agentkit.tools.error_marks import split_error_mark
 from agentkit.training.row_values import drop_none, get_list, get_object, get_text, refuse
 from agentkit.training.sample import MessageWeight, Weight
@@ -158,6 +158,8 @@ class ChatMessageReader:
         if isinstance(value, bytes):
             return ImageBlock.from_bytes(value, "image/png")
         source = source_from_url(value)
+        if source is None and isinstance(value, str) and value.startswith("data:"):
+            source = URLSource(value)  # a malformed data URL: a request reports it
         if source is None:
             refuse(place, "the image has no URL and no path")
         return ImageBlock(source)

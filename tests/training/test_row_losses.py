@@ -81,6 +81,7 @@ _BLOCKS: Final[dict[str, Block]] = {
     "image with a type": ImageBlock(URLSource(_URL, "image/webp")),
     "image data": ImageBlock(Base64Source("image/png", _DATA)),
     "image data as a URL": ImageBlock(URLSource(f"data:image/png;base64,{_DATA}")),
+    "image with a malformed data URL": ImageBlock(URLSource(f"data:nonsense;base64,{_DATA}")),
     "audio": AudioBlock(Base64Source("audio/wav", _DATA)),
     "audio at a URL": AudioBlock(URLSource("https://example.org/a.wav")),
     "video": VideoBlock(URLSource(_URL)),
@@ -101,7 +102,8 @@ def describe(sample: Sample, format: str) -> dict[str, Any]:
     weights: list[Any] = [sample.get_weight(index) for index in range(len(sample.msgs))]
     for index, msg in enumerate(sample.msgs):
         if format != "recording" and sample.viewer is not None and is_reply(msg) and msg.name != sample.viewer:
-            weights[index] = weights[index] or 0
+            items = weights[index] if isinstance(weights[index], tuple) else (weights[index],)
+            weights[index] = weights[index] if any(items) else 0
         is_written_as_reply = msg.role == "assistant" or bool(msg.tool_uses)
         if weights[index] == 1 and is_written_as_reply and format not in ("openai", "dspy", "sharegpt", "atif"):
             weights[index] = None
