@@ -20,6 +20,7 @@ from agentkit.errors import AgentkitError, OptionError
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.reprs import as_one_line, shorten
 from agentkit.training import Sample, dump_rows, samples_from_log, split_rewritten, tokenize
+from agentkit.training.log_samples import LogSamples
 from agentkit.training.sample import is_reply
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def export_command(
     """Write the conversations of logs as rows of training data, one JSON object per line.
 
     The command prints a summary to standard error: the numbers of samples, trained tokens, samples that are too
-    long, refused conversations, and losses with their reasons. A loss is content that the format cannot represent.
+    long, refused conversations and samples, and losses with their reasons. A loss is content that the format
+    cannot represent.
     """
     check_log_format(source)
     chosen = None if template is None else load_template(template)
@@ -114,7 +116,7 @@ class _Export:
         samples: Number of exported samples.
         trained: Number of trained tokens.
         cut: Number of samples with more than `max_tokens` tokens.
-        refused: Number of logs and conversations with an error.
+        refused: Number of logs, conversations and samples with an error.
         losses: Number of parts that the format cannot represent.
         reasons: Number of losses by reason, for the first reasons.
         speakers: Names of the first agents with replies.
@@ -149,15 +151,33 @@ class _Export:
 
     def _convert(self, text: bytes, place: str) -> Iterator[bytes]:
         try:
-            for sample in self._create_samples(text, place):
-                rows = self._writer.write(self._apply_weights(sample))
-                self._count_tokens(sample)
-                yield from map(encode, rows)
-                self.samples += 1
-                if self.samples % _PROGRESS == 0:
-                    sys.stderr.write(f"{self.samples:,} samples\n")
+            samples = self._create_samples(text, place)
         except AgentkitError as error:
             self._refuse(place, error)
+            return
+        while True:
+            try:
+                sample = next(samples, None)
+                if sample is None:
+                    return
+                rows = self._write_sample(sample)
+            except AgentkitError as error:  # the next samples of the conversation are exported nevertheless
+                index = samples.index if isinstance(samples, LogSamples) else None
+                self._refuse(place if index is None else f"{place}, msgs[{index}]", error)
+                continue
+            yield from rows
+            self.samples += 1
+            if self.samples % _PROGRESS == 0:
+                sys.stderr.write(f"{self.samples:,} samples\n")
+
+    def _write_sample(self, sample: Sample) -> list[bytes]:
+        """Returns the rows of a sample as lines, and counts its tokens."""
+        sample = self._apply_weights(sample)
+        counts = self._count_tokens(sample)
+        rows = [encode(row) for row in self._writer.write(sample)]
+        self.trained += counts[0]
+        self.cut += counts[1]
+        return rows
 
     def _refuse(self, place: str, error: AgentkitError) -> None:
         self.refused += 1
@@ -190,8 +210,7 @@ class _Export:
         check_blocks(msgs, self.keep_invalid)
         tools = options.get("tools") or ()
         if self.viewer is None:
-            yield Sample(msgs, tools, source=place)
-            return
+            return iter([Sample(msgs, tools, source=place)])
         speakers = {msg.name for msg in msgs if is_reply(msg)}
         for name in sorted(speakers):
             if name == self.viewer or len(self.speakers) < _MAX_LISTED:
@@ -200,7 +219,7 @@ class _Export:
         formatter = None
         if self.template is not None:
             formatter = self.template.formatter(history=MultiAgentHistory(viewer=self.viewer))
-        yield from samples_from_log(msgs, viewers=viewers, formatter=formatter, tools=tools)
+        return samples_from_log(msgs, viewers=viewers, formatter=formatter, tools=tools)
 
     def _apply_weights(self, sample: Sample) -> Sample:
         """Returns a sample in which only the last reply is trained, if `train_on` is `last`."""
@@ -210,13 +229,15 @@ class _Export:
         weights[sample.replies[-1]] = 1
         return replace(sample, weights=weights)
 
-    def _count_tokens(self, sample: Sample) -> None:
-        if self.template is None or self.tokenizer is None:
-            return
-        for part in split_rewritten(sample, self.template):
-            tokenized = tokenize(part, self.template, self.tokenizer, train_on=self.train_on)
-            self.trained += tokenized.trained
-            self.cut += self.max_tokens is not None and len(tokenized.ids) > self.max_tokens
+    def _count_tokens(self, sample: Sample) -> tuple[int, int]:
+        """Returns the numbers of trained tokens and of parts with more than `max_tokens` tokens."""
+        trained = cut = 0
+        if self.template is not None and self.tokenizer is not None:
+            for part in split_rewritten(sample, self.template):
+                tokenized = tokenize(part, self.template, self.tokenizer, train_on=self.train_on)
+                trained += tokenized.trained
+                cut += self.max_tokens is not None and len(tokenized.ids) > self.max_tokens
+        return trained, cut
 
     def _count_loss(self, place: str, reason: str) -> None:
         self.losses += 1

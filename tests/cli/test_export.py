@@ -139,6 +139,20 @@ def test_an_unreadable_log_is_refused_and_the_next_is_read(call: Call, log: Path
     ]
 
 
+def test_a_refused_sample_does_not_end_its_conversation(call: Call, tmp_path: Path) -> None:
+    metadata = {"reply": {"token_ids": [1], "usage": {"output_tokens": 2}}}
+    broken = Msg("Friday", "Hm.", "assistant", metadata=metadata)
+    path = tmp_path / "logs.jsonl"
+    texts = [json.dumps(dump_messages(msgs)) for msgs in ([*MSGS[:3], broken, *MSGS[4:]], MSGS[:3])]
+    path.write_text("\n".join(texts), "utf-8")
+    code, out, err = call("export", str(path), "--format", "openai", "--viewer", "all")
+    assert code == 2
+    assert [row["messages"][-1]["content"] for row in read_rows(out)] == ["Here.", "Yes.", "Here."]
+    refused, summary = err.splitlines()
+    assert refused.startswith(f"{path}, line 1, msgs[3]: agentkit: msgs[3]: the server returned 1 token ids")
+    assert summary == "3 samples, 1 refused, 0 losses"
+
+
 def test_a_failure_of_the_output_ends_the_command(call: Call, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(row: bytes) -> None:
         raise OptionError("standard output", "write failed (No space left on device)", "Free some space.")
