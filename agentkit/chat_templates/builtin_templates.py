@@ -7,11 +7,11 @@ texts as torchtune. Some of these texts differ from the layouts that the makers 
 - `llama_3`: Meta's layout has no line break after `<|begin_of_text|>` and after `<|eot_id|>`.
 - `phi_4`: the template opens an assistant turn after each message of a user, even if `add_generation_prompt` is
   False.
-- `inst`, `llama_2`, `mistral` and `phi_4` ignore `add_generation_prompt`.
+- Only `im_start`, `llama_3` and `zephyr` read `add_generation_prompt`. The other templates ignore this variable.
 - No template writes tool calls. `inst`, `llama_2`, `phi_4` and `zephyr` write no tool results either.
 - `torchtune_llama_2` writes the system text before each message of a user. Meta's layout, and `llama_2`, write it
   only before the first one.
-- `torchtune_chatml` writes no line break after the last message, if this is an empty message of an assistant.
+- `torchtune_chatml` writes no line break after the last message if this message is an empty reply.
 
 For the layout of a model, use the template in the files of the model (`ChatTemplate.from_folder`).
 

@@ -46,12 +46,12 @@ class _Call(NamedTuple):
 
     @property
     def is_streamed(self) -> bool:
-        """True if the arguments are the text of an object, so that their pieces may have gone on already."""
+        """True if the arguments are the text of an object. Pieces of the text may be in the reply already."""
         return isinstance(self.arguments, str) and self.arguments.startswith("{")
 
 
 class CallForm:
-    """Place of the name, the id and the arguments of a call in the transform of a field.
+    """Form of the tool calls in a field. It has the positions of the name, the id and the arguments of a call.
 
     Attributes:
         field: The field.
@@ -101,9 +101,12 @@ class CallForm:
 class CallRegion:
     """One or several tool calls.
 
-    If the text is the JSON text of the arguments, and the marker has the name, pieces of the arguments go on at
-    once. If the text is the JSON text of a call that begins with its name, pieces of the arguments go on after the
-    name; the id follows at the end. All other calls go on when the region ends.
+    Pieces of the arguments are added to the reply at once in two cases:
+
+    - The text is the JSON text of the arguments, and the marker has the name.
+    - The text is the JSON text of a call that begins with its name. The id is added when the region ends.
+
+    All other calls are added when the region ends.
 
     Args:
         builder: Builder of the reply.
@@ -221,7 +224,7 @@ class _ArgumentRegion(TextRegion):
 
 
 class _ObjectScan:
-    """Search for the end of a JSON value in text that arrives.
+    """Search for the end of a JSON value in a text that arrives in pieces.
 
     Attributes:
         has_ended: True if the value is complete.
@@ -277,7 +280,10 @@ def _read_call(value: object) -> _Call:
 
 
 def _keep_streamed(first: _Call, call: _Call) -> _Call:
-    """Returns the call that was streamed, with the id of the parsed call. They differ if a key is repeated."""
+    """Returns the streamed call with the id of the parsed call.
+
+    The arguments of both calls can differ, for example if the JSON text repeats a key. `has_more` is then True.
+    """
     is_equal = (first.name, parse_arguments(cast("str", first.arguments))) == (call.name, call.arguments)
     return first._replace(id=call.id, has_more=call.has_more or not is_equal)
 

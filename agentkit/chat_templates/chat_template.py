@@ -75,7 +75,8 @@ class ChatTemplate:
         text_separator: Text between two text blocks of a message.
         validates: True if `render` checks the order of roles by default.
         function: Function that writes the text instead of Jinja.
-        tags: Texts before and after the messages of each role, for a template from `from_tags`.
+        tags: Texts before and after the messages of each role, for a template from `from_tags`. None for other
+            templates.
 
     Example:
         >>> from agentkit import Msg
@@ -133,8 +134,9 @@ class ChatTemplate:
     def from_folder(cls, folder: str | Path) -> ChatTemplate:
         """Reads the template of a model from a folder with the files of its tokenizer.
 
-        The files are `chat_template.jinja`, `additional_chat_templates/NAME.jinja`, `tokenizer_config.json`,
-        `chat_template.json` and `tokenizer.json`. At least one of them must contain a template.
+        The templates are in `chat_template.jinja`, `additional_chat_templates/NAME.jinja`,
+        `tokenizer_config.json` and `chat_template.json`. At least one of these files must contain a template. The
+        tokens are in `tokenizer_config.json` and `tokenizer.json`.
 
         Raises:
             OptionError: The folder does not exist, has no template, or a file is not valid JSON.
@@ -159,7 +161,7 @@ class ChatTemplate:
     def from_tags(cls, tags: Mapping[str, tuple[str, str]], *, name: str = "tags") -> ChatTemplate:
         r"""Returns a template that writes a text before and after the messages of each role, as in torchtune.
 
-        Messages of other roles have no tags. The tags of an assistant message are part of its span.
+        Messages of roles without tags are written unchanged. The tags of a reply are part of its span.
 
         Args:
             tags: Texts before and after a message, by role: `{"user": ("U: ", "\n")}`. The roles are `system`,
@@ -175,7 +177,7 @@ class ChatTemplate:
 
     @classmethod
     def from_function(cls, function: TemplateFunction, *, name: str = "function") -> ChatTemplate:
-        """Returns a template whose text a function writes. The messages are not checked.
+        """Returns a template whose text a function writes. By default, `render` does not check the order of roles.
 
         Args:
             function: Function that takes the messages as dicts, and a dict of all other variables, and returns the
@@ -213,11 +215,11 @@ class ChatTemplate:
             continue_final_message: True to end the text after the text of the last message, which the model then
                 continues. The name of a key, such as `reasoning_content`, continues the value of this key.
             now: Time that the template reads. None means the current local time.
-            on_special_tokens: Treatment of control tokens in texts of users, in tool results, in documents, and in
-                names and declarations of tools. `keep` keeps them, as in transformers. `raise` raises an error
-                with the place of the text. `space` adds a space after their first character, so that no tokenizer
-                reads them.
-            validate: True to check the order of roles. None means True for the built-in templates that check it.
+            on_special_tokens: Treatment of control tokens in texts of users, in tool results, in documents, in
+                names of speakers, and in declarations of tools. `keep` keeps them, as in transformers. `raise`
+                raises an error with the place of the text. `space` adds a space after the first character of each
+                control token, so that tokenizers read the token as plain text.
+            validate: True to check the order of roles. None means the attribute `validates` of the template.
             chat_template: Name of the template, if there are several. None means `tool_use` if there are tools and
                 such a template, and `default` otherwise.
             **variables: Further variables of the template, such as `enable_thinking=False`.
@@ -262,7 +264,8 @@ class ChatTemplate:
         """Raises an error if `render` would refuse the messages or tools with `on_special_tokens="raise"`.
 
         Raises:
-            MessageError: A text of a user, a tool result, a name or a declaration has a control token.
+            MessageError: A text of a user, a tool result, the name of a speaker or the declaration of a tool has a
+                control token.
         """
         if guard := self._guard(self.choose_source(None, bool(tools)), "raise"):
             write_messages(msgs, protect=guard.protect)
@@ -277,7 +280,9 @@ class ChatTemplate:
         now: datetime | None = None,
         **variables: Any,
     ) -> Rendering:
-        """Returns only the text of a conversation and the texts that the model wrote, faster than `render`.
+        """Returns the text of a conversation and the spans of its replies.
+
+        This is faster than `render`, which also finds the other parts of `RenderedChat`.
 
         Args:
             msgs: The conversation, which is not checked.
@@ -294,10 +299,10 @@ class ChatTemplate:
     def trace(
         self, msgs: Sequence[Msg], *, tools: Sequence[ToolLike] = (), now: datetime | None = None, **variables: Any
     ) -> ChatTrace:
-        """Renders a conversation and a generation prompt, and finds the texts that no later message changes.
+        """Renders a conversation with a generation prompt, and finds the texts that no later message changes.
 
-        `ChatTrace.ends` has one length for each message that the template reads. Each tool result is a message of
-        its own there.
+        `ChatTrace.ends` has one length for each message that the template reads. Templates read each tool result
+        as a message of its own.
 
         Args:
             msgs: The conversation, which `render` accepts.
@@ -306,7 +311,8 @@ class ChatTemplate:
             **variables: Further variables of the template.
 
         Raises:
-            TemplateError: The template refuses the messages, or a function writes the text.
+            TemplateError: The template refuses the messages, the rendering exceeds a limit, or a function writes
+                the text.
         """
         if self.function is not None:
             raise TemplateError(self.name, "a function writes the text, so its parts are unknown")
@@ -353,7 +359,7 @@ class ChatTemplate:
 
     @cached_property
     def probe(self) -> TemplateProbe:
-        """Renderer of small conversations, for the features of the template."""
+        """Renderer of small conversations, which tests the features of the template."""
         from agentkit.chat_templates.template_probes import TemplateProbe
 
         return TemplateProbe(self)
@@ -417,7 +423,12 @@ class ChatTemplate:
         return Rendering(text)
 
     def choose_source(self, name: str | None, has_tools: bool) -> str:
-        """Returns the text of the template for a request. None as the name means the usual template.
+        """Returns the text of the template for a request.
+
+        Args:
+            name: Name of the template. None means `tool_use` if there are tools and such a template, and `default`
+                otherwise.
+            has_tools: True if the request has tools.
 
         Raises:
             OptionError: There is no template with this name, or no template `default`.
@@ -475,7 +486,7 @@ class _Rendering:
         )
 
     def _find_media(self, text: str) -> list[RenderedMedia]:
-        """Finds the placeholders with a second rendering, in which private characters are around each of them."""
+        """Finds the placeholders of media: in a second rendering, private characters enclose each placeholder."""
         blocks = self.written.media
         if not blocks:
             return []
@@ -519,9 +530,10 @@ class _Rendering:
         return omitted
 
     def _list_unwritten(self) -> list[str]:
-        """Returns the types of blocks that the template never writes, because their text may stand elsewhere.
+        """Returns the types of blocks that the template never writes.
 
-        With variables of the caller, which can change this, the list is empty.
+        The text of such a block can be a part of another text, so a search for the text is no proof. The list is
+        empty if the caller passed variables, because variables can change what the template writes.
         """
         probe = self.template.probe
         types = {item.type for item in self.written.texts} - {"text"}

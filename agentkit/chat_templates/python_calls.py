@@ -31,7 +31,7 @@ def parse_python_calls(text: str) -> list[dict[str, Any]]:
         One dict with `name` and `arguments` for each call.
 
     Raises:
-        ValueError: The text is not such a list.
+        ValueError: The text is not a list of calls.
 
     Example:
         >>> parse_python_calls('[search(query="cats", n=3)]')
@@ -92,7 +92,7 @@ class _CallParser:
             self._fail(f"{mark!r}")
 
     def _ends_items(self, mark: str, *, is_first: bool) -> bool:
-        """Reads the mark at the end of items, or the comma before the next item."""
+        """Reads the mark at the end of items, or the comma before the next item. Returns True at the end."""
         if self._takes(mark):
             return True
         if not is_first:

@@ -1,13 +1,14 @@
 """`RegionParser`: splits the text of a reply at its markers into regions, while the text arrives.
 
 Idea
-    Most characters cannot start a marker. Text of such characters goes on at once. From a character that can start
-    a marker, text is held back until it is a marker or is none.
+    Most characters cannot start a marker. The receiver gets text of such characters at once. If a character can
+    start a marker, the text from this character is held back until the parser knows if it is a marker.
 
 Invariants
-    - A marker counts only if no further text can change it. So each split of a reply results in the same regions.
-    - Held text waits for an eighth more text before it is searched again. This keeps the time proportional to the
-      length of the text.
+    - A marker counts only if no further text can change the match. So the regions do not depend on the pieces in
+      which the reply arrives.
+    - Held text is searched again only after its length has grown by an eighth. This keeps the time proportional to
+      the length of the text.
     - At each index, at most one empty match counts, so that the parser always ends.
 """
 
@@ -53,7 +54,7 @@ class RegionParser:
         self._fields = fields
         self._receiver = receiver
         self._field: ResponseField | None = fields.implicit
-        self._is_open = False  # True if the receiver knows the region. A region without marker opens with its text
+        self._is_open = False  # True after `open` of the receiver. A region without a marker opens with its text
         self._captures: Mapping[str, str] = {}
         self._watch: MarkerWatch = fields.watch(self._field)
         self._held: list[str] = []

@@ -31,8 +31,9 @@ class RenderedChat:
 
     Attributes:
         text: The text. Encode it without adding special tokens, because the template writes them.
-        spans: Start and end of each text that the model wrote, as indexes of `text`. The end token of a turn is
-            part of the span. Empty if the template does not mark these texts (see `TemplateReport.marks_spans`).
+        spans: Start and end of each text that the model wrote, as indexes of `text`. Empty if the template does
+            not mark these texts (`TemplateReport.marks_spans`). The template decides if a span contains the token
+            that ends the turn (`TemplateReport.ends_with_stop_token`).
         media: Media in the order of the conversation.
         omitted: Blocks that are not in the text, in the order of the conversation.
         prompt_end: End of the prompt, as an index of `text`: the start of the last message if this is a reply, and

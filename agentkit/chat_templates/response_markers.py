@@ -1,4 +1,4 @@
-"""`MarkerPattern`: text that begins or ends a region of a reply. `MarkerWatch` finds it in text that arrives."""
+"""`MarkerPattern`: pattern of a text that begins or ends a region of a reply. `MarkerWatch` finds such texts."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ class MarkerPattern:
 
     Attributes:
         pattern: Compiled expression of the package regex, which finds incomplete matches at the end of a text.
-        partial: The same expression, in which assertions such as `$` read the text after their place.
-        attempt: Expression that never matches. Its incomplete match is the first index from which `partial` reads
-            to the end of the text, so that further text may change the result.
+        partial: The same expression, but assertions such as `$` also read the text after them. A match at the end
+            of a text is then incomplete.
+        attempt: Expression that never matches. Its incomplete match starts at the first index from which `partial`
+            reads to the end of the text. Further text may change a match from this index on.
         needs_context: True if a match may depend on the text before it.
         required: Text that must follow the start of each match. Empty if unknown.
     """
@@ -107,7 +108,7 @@ class MarkerPattern:
 
 
 def _read_on(match: re.Match[str]) -> str:
-    """Makes an assertion about the end of the text read the text after its place, for `MarkerPattern.partial`."""
+    """Changes an assertion so that it also reads the text after it, for `MarkerPattern.partial`."""
     part = match[0]
     return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part
 
@@ -157,7 +158,7 @@ class MarkerMatch(NamedTuple):
 
 
 class MarkerWatch:
-    """The markers that may come next, and the search for the first of them.
+    """Search for the first of the markers that may come next.
 
     Attributes:
         needs_context: True if a match may depend on the text before it.
@@ -205,7 +206,7 @@ class MarkerWatch:
             text: Text in which to search.
             start: Index of the first character.
             is_end: True if no further text follows.
-            skips_empty: True to ignore an empty match at `start`. The same match was found before.
+            skips_empty: True to ignore an empty match at `start`, which an earlier search has found.
 
         Returns:
             The first marker, the longest one at its index, and the number of characters before it. Or None, and
@@ -226,7 +227,7 @@ class MarkerWatch:
     ) -> tuple[MarkerMatch | None, int]:
         """Searches in a few characters from each index at which a marker may start, then in more characters.
 
-        If the text has many markers, the rest of the text is so not searched again for each of them.
+        Otherwise, each marker of a text with many markers would cause a search of the whole remaining text.
         """
         index, size, empty_end = start, _WINDOW, start if skips_empty else -1
         while True:

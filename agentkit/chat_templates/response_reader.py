@@ -41,7 +41,7 @@ class ResponseReader:
         Args:
             fields: Form of the reply.
             builder: Builder of the message.
-            prompt: Text before the reply. The ids of calls depend on it.
+            prompt: Text before the reply. The derived ids of calls depend on this text.
             start: End of the prompt that belongs to the reply.
             tools: Tools by name.
         """

@@ -21,7 +21,7 @@ class Region(Protocol):
         ...
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. `captures` are the named groups of both markers, `marker` is the text of the last."""
+        """Ends the region. `captures` are the named groups of both markers, `marker` is the text of the second."""
         ...
 
 

@@ -29,7 +29,7 @@ class ResponseStreamParser(StreamParserBase):
 
     Args:
         template: Form of the reply.
-        prompt: Prompt that the model continued. A template may have opened the thinking there already.
+        prompt: Prompt that the model continued. The prompt can end with the start of the reply, such as `<think>`.
         tools: Tools that the request declared. Their schemas decide the types of arguments that are texts.
         **options: See `ParserOptions`.
 

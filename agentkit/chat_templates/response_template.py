@@ -1,9 +1,9 @@
-r"""`ResponseTemplate`: the form of a model's replies, which reads their text back as messages.
+r"""`ResponseTemplate`: parses the text of a model's reply as a message.
 
 Idea
     A response template is the inverse of a chat template. It declares fields, such as the thinking, the tool calls
     and the content, and the markers before and after each field. A small state machine follows the text from
-    marker to marker. The form is that of `response_template` in transformers 5.
+    marker to marker. The declaration has the format of `response_template` in transformers 5.
 
 Example:
     >>> from agentkit.chat_templates import ResponseTemplate
@@ -46,15 +46,19 @@ RESPONSE_NAMES: Final = (
 
 
 class ResponseTemplate:
-    """Form of a model's replies.
+    """Format of the text of a model's replies.
 
     The fields `content`, `tool_calls`, and `reasoning_content` (also `thinking` or `reasoning`) become blocks in
     the order of the text. Other fields become `metadata["reply"]["fields"]`.
 
-    In a stream, the arguments of a call arrive in pieces if they are JSON text after the name: after a marker with
-    the name, or in the first call of a region whose text begins with `"name"` and then has `"arguments"` or
-    `"parameters"`. Such a call gets its id at its end. All other calls arrive at the end of their region: calls as
-    tags (`glm`, `qwen3_coder`), whose JSON text does not exist before, and further calls of a list (`mistral`).
+    In a stream, the arguments of a call arrive in pieces in two cases:
+
+    - The marker before the arguments has the name of the tool, and the arguments are JSON text.
+    - The call is the first call of a region, and its JSON text begins with `"name"`, followed by `"arguments"` or
+      `"parameters"`. The id of such a call arrives at the end of the region.
+
+    All other calls arrive at the end of their region, for example calls as tags (`glm`, `qwen3_coder`), whose
+    arguments are no JSON text, and further calls of a list (`mistral`).
 
     Args:
         spec: Declaration with the keys `start_anchor` (or `start_anchor_pattern`), `fields` and `defaults`.
@@ -129,8 +133,8 @@ class ResponseTemplate:
 
         Args:
             text: Text that the model wrote.
-            prompt: Prompt that the model continued. A template may have opened the thinking there already. Text of
-                the reply that the prompt contains is part of the message.
+            prompt: Prompt that the model continued. The prompt can end with the start of the reply, such as
+                `<think>`. This start is then part of the reply.
             tools: Tools that the request declared. Their schemas decide the types of arguments that are texts.
             **options: See `ParserOptions`.
 
@@ -180,7 +184,7 @@ class ResponseTemplate:
         return prompt[end:] if prompt else ""
 
     def has_fields(self, *, thinking: bool = False, calls: bool = False) -> bool:
-        """Returns True if replies may have thinking, and tool calls, as far as they are asked for."""
+        """Returns True if replies can have the content that is requested: thinking, tool calls, or both."""
         names = self._fields.fields.keys()
         has_thinking = not thinking or not THINKING_FIELDS.isdisjoint(names)
         return has_thinking and (not calls or "tool_calls" in names)

@@ -50,7 +50,7 @@ _REPLIES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
 def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:
     """Renders replies of several kinds, parses them, and renders them again.
 
-    A kind is omitted if neither the chat template nor the response template knows it.
+    A kind is omitted if the chat template does not write it, and the response template has no fields for it.
 
     Args:
         probe: Renderer of the chat template.
@@ -58,7 +58,7 @@ def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> fro
 
     Returns:
         The kinds of replies whose text changes or is incomplete: `text`, `thinking`, `call`, `text and call`,
-        `several calls`. None if the response template cannot be used.
+        `several calls`. None if the response template is invalid, or if the package regex is not installed.
     """
     try:
         responses = ResponseTemplate(spec)

@@ -21,7 +21,7 @@ LAYOUT: Final = WireLayout(turns="prompt", is_rendered=True)
 def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
     """Converts the report about a template to capabilities.
 
-    The capabilities accept no media, because a request `{"prompt": TEXT}` has only their placeholders.
+    The capabilities accept no media, because a request `{"prompt": TEXT}` has only placeholders for media.
     """
     return Capabilities(
         name=f"the chat template {name!r}",

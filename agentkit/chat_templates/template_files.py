@@ -87,7 +87,7 @@ def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_token(token: object) -> str:
-    """Returns the text of a token: a text, an object with `content`, or None, which becomes an empty text."""
+    """Returns the text of a token, which is a text, an object with `content`, or None (an empty text)."""
     return token if isinstance(token, str) else str(as_object(token).get("content", ""))
 
 
@@ -102,7 +102,7 @@ def _read_special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _list_control_tokens(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the added tokens of a tokenizer. The tokenizer reads each occurrence in a text as one token."""
+    """Yields the added tokens of a tokenizer. The tokenizer encodes each of them in a text as one token."""
     added = cast("list[object]", _read_json(folder / "tokenizer.json").get("added_tokens") or [])
     for token in (*added, *as_object(config.get("added_tokens_decoder")).values()):
         if text := read_token(token).strip():

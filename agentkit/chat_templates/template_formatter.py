@@ -50,11 +50,11 @@ class ChatTemplateFormatter(FormatterBase):
             response template. None means the response template of the chat template. Without a response template,
             replies are plain text.
         variables: Further variables of the template, such as `{"enable_thinking": False}`.
-        on_special_tokens: Treatment of control tokens in texts of users, in tool results, in names and in
-            declarations of tools: `keep`, `raise` or `space`, as in `ChatTemplate.render`. With `raise`, the error
-            has the place of the text. With `space`, the ledger lists the changed texts.
+        on_special_tokens: Treatment of control tokens in texts of users, in tool results, in names of speakers and
+            in declarations of tools: `keep`, `raise` or `space`, as in `ChatTemplate.render`. With `raise`, the
+            error has the place of the text. With `space`, the ledger lists the changed texts.
         server_adds_bos: True if the server adds the bos token to each prompt. The text then omits the bos token
-            that the template writes at its start. None means the usual behavior of the API's servers.
+            that the template writes at its start. None means the result of `expects_bos`.
         **options: See `FormatterBase`.
 
     Raises:
@@ -96,7 +96,7 @@ class ChatTemplateFormatter(FormatterBase):
         return {"response_template": self.response_template, "tools": plan.tools}
 
     def capabilities(self, model: str | None = None) -> Capabilities:
-        """Returns the rules of the template. They do not depend on the model."""
+        """Returns the rules of the template, with the changes of `model_rules`. `model` has no effect."""
         return self._rules if self.model_rules is None else self.model_rules.apply(self._rules)
 
     @cached_property
@@ -107,7 +107,10 @@ class ChatTemplateFormatter(FormatterBase):
     async def plan(
         self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]
     ) -> Plan:
-        """Returns the plan of a request. Control tokens are refused before any file or URL is read."""
+        """Returns the plan of a request.
+
+        With `on_special_tokens="raise"`, control tokens are refused before any file or URL is read.
+        """
         self._check_special_tokens(msgs, options)
         return await super().plan(msgs, model=model, **options)
 
@@ -171,9 +174,9 @@ class ChatTemplateFormatter(FormatterBase):
             raise OptionError("response_template", reason, "Pass the response template of this model.") from None
 
     def list_stop_texts(self) -> list[str]:
-        """Returns the texts at which a server must stop, because they end a turn but are no control tokens.
+        """Returns the text that ends a turn, for the stop texts of a request. Returns no text for a control token.
 
-        A server always stops at control tokens that end a turn, such as `<|im_end|>`.
+        A server always stops at a control token that ends a turn, such as `<|im_end|>`.
         """
         from agentkit.chat_templates.control_tokens import find_control_tokens
 
@@ -187,7 +190,7 @@ class ChatTemplateFormatter(FormatterBase):
     def list_reply_tokens(self) -> list[str]:
         """Returns the control tokens in the markers of the response template, which a server must not remove.
 
-        If the control tokens of the tokenizer are unknown, the markers that are texts are returned instead.
+        If the control tokens of the tokenizer are unknown, the result has all markers that are texts.
         """
         if self.response_template is None:
             return []

@@ -151,7 +151,7 @@ class TemplateProbe:
         return self.writes([_USER, _CALL_WITH_TEXT, _RESULT], "Besideword", tools=[_TOOL])
 
     def writes_call_thinking_and_text(self) -> bool:
-        """Returns False if the template writes the thinking and the text of tool calls, but not both together."""
+        """Returns False if the template writes thinking and text with tool calls, but not both in one message."""
         if not (self.writes_call_thinking and self.writes_call_texts):
             return True
         messages = [_USER, {**_CALL_WITH_TEXT, "reasoning_content": "Thinkingword"}, _RESULT]
@@ -199,13 +199,17 @@ class TemplateProbe:
         return text is not None
 
     def has_placeholder(self, kind: str) -> bool:
-        """Returns True if a media part adds text other than the parts as Python prints them."""
+        """Returns True if the template writes a text for a media part.
+
+        A template that does not know media prints the parts as Python does, such as `{'type': 'image'}`. This text
+        is no placeholder.
+        """
         text = self.text([_message("user", [{"type": kind}, _text_part("Userword")])])
         plain = self.text([_message("user", [_text_part("Userword")])])
         return text is not None and plain is not None and text != plain and f"'type': '{kind}'" not in text
 
     def trims(self) -> bool:
-        """Returns True if the template removes outer white space of a text."""
+        """Returns True if the template removes white space at the start or the end of a text."""
         text = self.text([_message("user", "  Userword  ")])
         return text is not None and "  Userword  " not in text
 
@@ -218,7 +222,7 @@ class TemplateProbe:
         return all((texts[-1] or "").startswith(text or "") for text in texts)
 
     def find_stop_token(self) -> tuple[bool, str]:
-        """Returns True if the template marks replies, together with the text between a reply and the next turn."""
+        """Returns True if the template marks replies, and the text that follows a reply, up to a line break."""
         rendering = self.render([_USER, _REPLY])
         if rendering is None:
             return False, ""

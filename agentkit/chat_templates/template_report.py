@@ -22,29 +22,30 @@ class TemplateReport:
         calls: True if the template writes tool calls.
         parallel_calls: True if the template writes two tool calls of one message.
         call_texts: False if the template writes tool calls, but not the text of the same message.
-        earlier_call_texts: True if the template writes these texts in turns before the last message of a user too.
+        earlier_call_texts: True if the template also writes the text beside tool calls in turns before the last
+            message of a user.
         call_thinking_and_text: False if the template writes the thinking and the text of messages with tool calls,
             but not both in one message.
         any_call_id: False if the template refuses call ids other than nine letters or digits, as Mistral's do.
         results: True if the template writes tool results.
         thinking: True if the template writes the thinking of the last message.
         call_thinking: True if the template writes the thinking of a message with tool calls, before its results.
-        earlier_thinking: True if the template writes the thinking before the last message of a user too.
+        earlier_thinking: True if the template also writes the thinking before the last message of a user.
         parts: True if the template writes content that is a list of parts.
         needs_parts: True if the template writes only content that is a list of parts.
         text_arguments: True if the template writes the arguments of tool calls only if they are JSON text.
         media: Kinds of media for which the template has a placeholder.
-        trims: True if the template removes outer white space of texts.
+        trims: True if the template removes white space at the start and the end of texts.
         extends_prefix: True if the text of the first messages is the start of the text of the whole conversation.
         marks_spans: True if the template marks the texts that the model wrote.
         ends_with_stop_token: True if the marked text of a reply contains the token that ends the turn. None if the
             template marks no texts.
-        stop_token: Text that the template writes after a reply, without white space.
+        stop_token: Text that the template writes after a reply, such as `<|im_end|>`. Empty if there is none.
         reads_clock: True if the text depends on the current time.
-        round_trips: True if a reply that the response template parses gets its original text again when it is
-            rendered. None if there is no response template.
-        round_trip_losses: Kinds of replies whose text changes then: `text`, `thinking`, `call`, `text and call` or
-            `several calls`.
+        round_trips: True if replies that the response template parses have the same text when the chat template
+            renders them again. None if there is no response template, or if it cannot be used.
+        round_trip_losses: Kinds of replies whose text then changes or is incomplete: `text`, `thinking`, `call`,
+            `text and call` or `several calls`.
     """
 
     system: bool
