@@ -15,7 +15,7 @@ from agentkit.tools.tool import Tool, ToolLike, as_tools
 from agentkit.training.sample import MessageWeight, Sample, is_reply
 from agentkit.training.served_prompts import ServedPrompts
 
-__all__ = ["LogSamples", "samples_from_log"]
+__all__ = ["LogSamples", "find_token_ids", "samples_from_log"]
 
 _TOKEN_IDS: Final = "token_ids"
 """Key of the recorded token ids of a reply: in `metadata["reply"]` from a parser, in `metadata` from the user."""
@@ -78,13 +78,13 @@ class LogSamples(Iterator[Sample]):
             before, tools, reply = list(prompt.msgs), prompt.tools, prompts.fit_reply(reply)
         weights: list[MessageWeight] = [0 if is_reply(msg) else None for msg in before]
         source = f"msgs[{index}]"
-        ids = _find_token_ids(reply, source)
+        ids = find_token_ids(reply, source)
         tokens = {len(before): ids} if ids else None
         msgs = [*before, reply]
         return Sample(msgs, tools, [*weights, 1], reply.name, tokens, source, extra=self._extra)
 
 
-def _find_token_ids(reply: Msg, place: str) -> list[Any]:
+def find_token_ids(reply: Msg, place: str) -> list[Any]:
     """Returns the recorded token ids of a reply. The list is empty if there are none.
 
     Raises:

@@ -9,7 +9,7 @@ text after the reply is encoded alone.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -27,7 +27,12 @@ _ADVICE: Final = "Record the ids that the model wrote in this reply, pass its to
 
 
 def splice_tokens(
-    rendered: ReplySpans, trained: Sequence[Span], encode: Encode, decode: Decode | None, train_thinking: bool
+    rendered: ReplySpans,
+    trained: Sequence[Span],
+    encode: Encode,
+    decode: Decode | None,
+    special: Collection[int],
+    train_thinking: bool,
 ) -> tuple[list[int], list[Span]]:
     """Encodes the texts between recorded replies. Returns all token ids, and the trained tokens.
 
@@ -36,6 +41,7 @@ def splice_tokens(
         trained: Trained parts of the text.
         encode: Function that encodes a text.
         decode: Function that decodes token ids, for checks. None if there is none.
+        special: Ids of special tokens.
         train_thinking: False if no thinking is trained.
 
     Raises:
@@ -47,7 +53,7 @@ def splice_tokens(
         spans.extend((first + len(ids), last + len(ids)) for first, last in piece[1])
         ids.extend(piece[0])
 
-    for start, end, recorded in _list_recorded(rendered, encode, decode, train_thinking):
+    for start, end, recorded in _list_recorded(rendered, encode, decode, special, train_thinking):
         add(_encode_part(encode, rendered.text[before:start], position - before, before, trained))
         is_trained = any(first < end and last > start for first, last in trained)
         add((recorded, [(0, len(recorded))] if is_trained else []))
@@ -77,7 +83,11 @@ def _encode_part(
 
 
 def _list_recorded(
-    rendered: ReplySpans, encode: Encode, decode: Decode | None, train_thinking: bool
+    rendered: ReplySpans,
+    encode: Encode,
+    decode: Decode | None,
+    special: Collection[int],
+    train_thinking: bool,
 ) -> Iterator[tuple[int, int, Sequence[int]]]:
     """Yields start and end of the text that recorded tokens replace, and the tokens."""
     stop = rendered.template.check().stop_token
@@ -99,6 +109,9 @@ def _list_recorded(
             if is_stopped and decode is not None:  # a text such as "." can end as the stop token does
                 others = recorded[: -len(stop_ids)]
                 is_stopped = _find_missing(rendered.sample.msgs[index].blocks, decode(others) or "") is None
+            elif decode is not None and recorded[-1] in special:
+                # The model can have another stop token than the template, such as <|eom_id|> for <|eot_id|>.
+                is_stopped = not reply.removesuffix(stop).rstrip().endswith(decode(recorded[-1:]) or "")
             end = start + len(reply) - (0 if is_stopped else len(stop))
         yield start, end, recorded
 

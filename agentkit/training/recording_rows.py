@@ -10,6 +10,7 @@ from agentkit.json_values import as_object
 from agentkit.logs.native import load_native, load_request_options
 from agentkit.messages.serialization import dump_message, dump_messages, load_message
 from agentkit.tools.tool import as_tools
+from agentkit.training.log_samples import find_token_ids
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, refuse_format, replace_system, split_columns
 from agentkit.training.row_tools import dump_tools_column
@@ -54,14 +55,20 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     msgs = [*replace_system(prompt, system), reply]
     weights = [0 if msg.role == "assistant" else None for msg in msgs[:-1]]
     source = get_text(row, "label", "") or None
-    return Sample(msgs, as_tools(tools), [*weights, 1], source=source, extra=split_columns(row, RECORDING.columns))
+    ids = find_token_ids(reply, "reply")
+    tokens = {len(msgs) - 1: ids} if ids else None
+    extra = split_columns(row, RECORDING.columns)
+    return Sample(msgs, as_tools(tools), [*weights, 1], None, tokens, source, extra=extra)
 
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     *prompt, reply = sample.msgs
     if reply.role != "assistant" or reply.tool_results or not prompt:
         raise refuse_format(losses.format, "msgs", "the last message is not a reply to other messages")
-    losses.check_fields(sample, "tokens", "rejected")
+    losses.check_fields(sample, "rejected")
+    ids = find_token_ids(reply, f"msgs[{len(prompt)}]")  # the row has the metadata of the reply
+    if (sample.tokens or {}) != ({len(prompt): tuple(ids)} if ids else {}):
+        losses.add("tokens", "a row of `compare` has the token ids in the metadata of its reply")
     expected = [0 if msg.role == "assistant" else None for msg in prompt]
     weights = [None] * len(expected) if sample.weights is None else list(sample.weights[:-1])
     if weights != expected or sample.get_weight(-1) not in (None, 1):

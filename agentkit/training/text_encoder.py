@@ -10,7 +10,16 @@ from typing import Any, Final, TypeAlias, cast, overload
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 
-__all__ = ["Decode", "Encode", "Encoder", "as_decoder", "as_encoder", "encode_checked", "find_tokens"]
+__all__ = [
+    "Decode",
+    "Encode",
+    "Encoder",
+    "as_decoder",
+    "as_encoder",
+    "encode_checked",
+    "find_tokens",
+    "list_special_ids",
+]
 
 Encode: TypeAlias = Callable[[str], tuple[Sequence[int], Sequence[tuple[int, int]]]]
 """Function that returns the token ids of a text, and the start and end of each token as indexes of the text.
@@ -53,6 +62,14 @@ def as_decoder(encode: Encoder) -> Decode | None:
         return cast("str", tokenizer.decode(list(ids), skip_special_tokens=False))
 
     return decode
+
+
+def list_special_ids(encode: Encoder) -> frozenset[int]:
+    """Returns the ids of the special tokens of a tokenizer. The set is empty for a function that only encodes."""
+    tokenizer: Any = getattr(encode, "backend_tokenizer", encode)
+    if not hasattr(tokenizer, "get_added_tokens_decoder"):
+        return frozenset()
+    return frozenset(id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special)
 
 
 def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:

@@ -13,7 +13,15 @@ from agentkit.reprs import bounded_repr
 from agentkit.training.recorded_tokens import splice_tokens
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Sample
-from agentkit.training.text_encoder import Encode, Encoder, as_decoder, as_encoder, encode_checked, find_tokens
+from agentkit.training.text_encoder import (
+    Encode,
+    Encoder,
+    as_decoder,
+    as_encoder,
+    encode_checked,
+    find_tokens,
+    list_special_ids,
+)
 from agentkit.training.text_spans import Span
 from agentkit.training.trained_spans import TrainOn, find_trained_spans
 
@@ -121,7 +129,8 @@ def tokenize(
     rendered = ReplySpans(sample, template, now)
     trained = find_trained_spans(rendered, train_on, train_thinking, train_generation_prompt)
     if sample.tokens:
-        ids, spans = splice_tokens(rendered, trained, encode_text, as_decoder(encode), train_thinking)
+        decode, special = as_decoder(encode), list_special_ids(encode)
+        ids, spans = splice_tokens(rendered, trained, encode_text, decode, special, train_thinking)
     else:
         ids, spans = _encode_spans(encode_text, rendered.text, trained)
     if max_tokens is not None and len(ids) > max_tokens:

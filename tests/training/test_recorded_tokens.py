@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any, Final, cast
 
 import openai
@@ -326,3 +327,23 @@ def test_ids_with_the_generation_prompt_are_an_error() -> None:
 def test_a_reply_without_ids_is_an_error() -> None:
     with pytest.raises(OptionError, match=r"tokens\[1\]: there are no token ids. Omit the reply"):
         Sample([QUESTION, Msg("Friday", "There.", "assistant")], tokens={1: []})
+
+
+def test_another_stop_token_of_the_model_is_the_only_trained_stop_token() -> None:
+    tokenizer = create_tokenizer(["There it is. Where is it?"])
+    tokenizer.add_special_tokens([AddedToken(word, special=True) for word in ("<|eot|>", "</call>")])
+    for text, stop, end in [
+        ("There.", "<|eot|>", ""),
+        ("There.", "", "<|im_end|>"),
+        ("There.</call>", "", "<|im_end|>"),
+        ("There.</call>", "<|eot|>", ""),
+        ("There.</call>", "<|im_end|>", ""),
+    ]:
+        ids = tokenizer.encode(text + stop, add_special_tokens=False).ids
+        reply = Msg("Friday", text, "assistant")
+        for template, msgs in product((MARKED, UNMARKED), ([QUESTION, reply], [QUESTION, reply, QUESTION])):
+            tokenized = tokenize(Sample(msgs, tokens={1: ids}), template, tokenizer)
+            (span,) = tokenized.spans
+            trained = tokenizer.decode(tokenized.ids[span[0] : span[1]], skip_special_tokens=False)
+            assert trained == text + stop + end
+            assert tokenizer.decode(tokenized.ids[span[1] :], skip_special_tokens=False).startswith("\n")

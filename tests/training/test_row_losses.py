@@ -269,4 +269,4 @@ def test_a_weight_of_a_text_beside_a_result_is_a_loss_in_a_prompt() -> None:
     [loaded] = load_rows(
         "trl", [json.dumps(row) for row in dump_rows("trl", [Sample(msgs, weights=(None, None, 1))])]
     )
-    assert [weight for weight in loaded.all_weights if weight is not None] == [0, 1]
+    assert [weight for weight in loaded.all_weights or () if weight is not None] == [0, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -800,6 +801,21 @@ def test_sharegpt_rows_keep_arguments_that_are_none() -> None:
 def test_recordings_do_not_train_earlier_replies() -> None:
     assert _dump_with_losses("recording", Sample([USER, REPLY, USER, REPLY]))[1] == ["samples[0].weights"]
     assert not _dump_with_losses("recording", Sample([USER, REPLY]))[1]
+
+
+def test_recordings_have_recorded_tokens() -> None:
+    metadata: dict[str, Any] = {"reply": {"token_ids": [7, 8], "usage": {"output_tokens": 2}}}
+    reply = Msg("assistant", "There.", "assistant", metadata=metadata)
+    sample = Sample([USER, reply], weights=[None, 1], tokens={1: [7, 8]})
+    (row,) = dump("recording", sample)
+    assert load("recording", row) == [sample]
+    recorded = {"label": "", "provider": "openai", "model": "m", "reply": reply.to_dict()}
+    assert load("recording", recorded, prompt=[USER]) == [sample]
+    for tokens in (None, {1: [9]}):
+        assert _dump_with_losses("recording", replace(sample, tokens=tokens))[1] == ["samples[0].tokens"]
+    recorded["reply"] = replace(reply, metadata={"reply": {**metadata["reply"], "token_ids": [7]}}).to_dict()
+    with pytest.raises(MessageError, match="line 1, reply: the server returned 1 token ids"):
+        load("recording", recorded, prompt=[USER])
 
 
 def test_a_recording_of_an_unknown_provider_does_not_end_the_reading() -> None:
