@@ -1,6 +1,6 @@
-"""Sandboxed jinja environments for prompts and chat templates, and the texts of JSON values in templates.
+"""Sandboxed jinja environments for prompts and chat templates, with filters that write JSON and YAML.
 
-The environments run templates in jinja's sandbox. A template has no access to private attributes, modules and
+The environments run templates in jinja's sandbox. A template has no access to private attributes, modules or
 files. Templates of prompts are strict, so an undefined name is an error. Chat templates of models are lenient, as
 in transformers.
 
@@ -14,14 +14,14 @@ Limits. A rendering has at most 100,000,000 steps. These limit its time to a few
 | a list is created | 20 for each item |
 | a text is read | 1 for each 8 characters |
 
-Some templates compare each message with all others, so the steps of loops that print nothing have a limit of
-their own: 100,000,000 and 100 for each pair of messages. Such loops need time, but no memory.
+The steps of loops that print nothing are counted apart, because such loops need time, but no memory. Their limit
+is 100,000,000 plus 100 for each pair of messages, so that a template can compare each message with all others.
 
 These limits apply too:
 
 - A text has at most 10,000,000 characters. The rendered text is such a text.
-- All texts of a list or dict together have at most 10,000,000 characters. A text that occurs twice counts twice,
-  and each item counts 20 characters.
+- All texts of a list or dict together have at most 10,000,000 characters. A text that occurs twice counts twice.
+  Each item counts as 20 further characters.
 - A width or count that a template passes to a filter or method is at most 100,000, as in jinja's `range`.
 - A number has at most 100,000 bits. Calls of macros and values are nested in at most 200 levels.
 - Chat templates have at most 1,000,000 characters.

@@ -32,7 +32,7 @@ _CONTAINERS: Final[Any] = (list, tuple, dict)
 _FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length"})
 """Filters that neither read nor create a large value."""
 _WRITERS: Final = frozenset({"soft_str", "write_chat_json", "write_json", "write_yaml"})
-"""Filters that read their whole value, but whose result counts more steps."""
+"""Filters whose result counts more steps than reading the value, so that only the result is counted."""
 _COMPARISONS: Final = frozenset(
     {"!=", "<", "<=", "==", ">", ">=", "eq", "equalto", "ge", "greaterthan", "gt", "in", "le", "lessthan", "lower"}
     | {"lt", "ne", "upper"}

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _MAX_STEPS: Final = 100_000_000
-_PAIR: Final = 100  # further tests for each pair of messages
+_PAIR: Final = 100  # further steps for each pair of messages
 _TOO_SLOW: Final = "the template is too slow or its values are too large"
 _MAX_SIZE: Final = 10_000_000  # characters of a text, or of all texts in a list
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`

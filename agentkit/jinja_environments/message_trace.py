@@ -26,8 +26,8 @@ class ChatTrace(NamedTuple):
 
     Attributes:
         text: The text.
-        ends: For each message, the length of the start of the text that depends on this message and on the
-            messages before, and on no later message. For the last message, the length of the text.
+        ends: For each message, a number of characters at the start of the text. These characters depend on this
+            message and earlier messages, but on no later message. For the last message, the length of the text.
         messages: The messages.
     """
 

@@ -51,7 +51,7 @@ class ChatMessageWriter:
         return written
 
     def write(self, msg: Msg, weight: MessageWeight, list_place: str, index: int) -> list[dict[str, Any]]:
-        """Returns a message as one or several dicts. Its place is an index of a list."""
+        """Returns a message as one or several dicts. The place of the message is `list_place[index]`."""
         content = msg.content
         if weight is None and isinstance(content, str) and msg.name == msg.role:  # most messages have only a text
             return [{"role": msg.role, "content": content}]

@@ -103,12 +103,15 @@ class LossLog:
         _check_text(call.name, place, "the tool call has no name")
         _check_text(call.id, place, "the tool call has no id")
         if call.raw_is_broken:
-            self.add(place, "the text of the arguments is not the JSON text of the input")
+            self.add(place, "`raw_input` is not the JSON text of `input`")
         if not is_text and has_none(call.input):
             self.add(place, "a reader cannot distinguish an argument None from a missing argument")
 
     def check_tool_names(self, msgs: Iterable[Msg]) -> None:
-        """Adds a loss for each tool result with another tool name than its call, for formats without this name."""
+        """Adds a loss for each tool result whose tool name differs from the name in its tool call.
+
+        This check is for formats whose tool results have no tool name.
+        """
         names: dict[str, str] = {}
         for index, msg in enumerate(msgs):
             if msg.features & Feature.TOOL:
@@ -132,7 +135,7 @@ class LossLog:
             elif len(texts) < len(output) and result.is_error:
                 self.add(place, "the format marks only texts as errors")
         if not result.is_error and split_error_mark(result.listing)[1]:
-            self.add(place, "a reader reads the text as that of an error")
+            self.add(place, "a reader takes the result for an error, because its text starts with [error]")
 
     def check_source(self, source: Source, place: str) -> None:
         """Adds a loss if a URL has a media type, for formats that have only the URL."""

@@ -67,7 +67,7 @@ class ReplySpans:
         return self.chat.text
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
-        """Renders messages with the tools of the sample. If `is_open` is True, the start of a reply follows."""
+        """Renders messages with the tools of the sample. `is_open` ends the text with the start of a reply."""
         variables = self.sample.variables
         for name in sorted(variables.keys() & _OPTIONS):
             place = f"extra.chat_template_kwargs.{name}"
@@ -125,7 +125,7 @@ class ReplySpans:
         return [self._cut_generation_prompt(span) for span in self.marked if start <= span[0] < end]
 
     def find_written_reply(self, index: int) -> list[Span]:
-        """Returns the texts of a reply, even if the template wrote another text when the reply was the last one.
+        """Returns the texts of a reply, even if later messages changed the texts.
 
         Raises:
             MessageError: The text of the reply cannot be found.

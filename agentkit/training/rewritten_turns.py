@@ -14,12 +14,12 @@ __all__ = ["split_rewritten"]
 
 
 def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
-    """Splits a sample, so that each reply is trained with the prompt that was really served.
+    """Splits a sample, so that each reply is trained with the prompt that the model received.
 
     Many templates omit the thinking of earlier replies, so the conversation that a model reads changes when new
-    messages follow. A sample of the whole conversation would train replies that no model wrote. This function
-    returns one sample for each part of the conversation whose text no later message changes. If the template
-    changes nothing, the result is the sample itself.
+    messages follow. A sample of the whole conversation would train texts that the model did not write. This
+    function returns several samples. The later messages of each sample change none of its trained replies and none
+    of their prompts. If the template changes nothing, the result is the sample itself.
 
     In each of the samples, replies that another sample trains have the weight 0.
 

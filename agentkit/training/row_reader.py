@@ -151,8 +151,8 @@ def load_rows(
     - `dspy`: rows of `format_finetune_data`.
     - `sharegpt`: `conversations` of `from` and `value`, and `system`, `tools` and `images`.
     - `alpaca`: `instruction`, `input` and `output`, and `system` and `history`.
-    - `stanford_alpaca`: the same three columns. The message of the user is one of the two prompt texts of
-      Stanford's Alpaca. torchtune's `train_on_input` is `train_on="all"` of `tokenize`.
+    - `stanford_alpaca`: `instruction`, `input` and `output`. The message of the user is one of the two prompt
+      texts of Stanford's Alpaca. For torchtune's `train_on_input`, pass `train_on="all"` to `tokenize`.
     - `input_output`: `input` and `output`.
     - `prompt_completion`: the texts `prompt` and `completion`.
     - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning.
@@ -168,7 +168,8 @@ def load_rows(
         system: System prompt that replaces the system messages of each row. None keeps them.
         on_error: Function that is called with the error of each invalid row. None means that the error is raised.
             The iterator can be continued after the error.
-        prompt: Messages that were sent to the models of a recording, which contains only their replies.
+        prompt: Messages that were sent to the models, for `recording`. The file of `compare(record=…)` contains
+            only the replies.
 
     Raises:
         OptionError: There is no such format or column.

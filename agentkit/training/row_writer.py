@@ -86,9 +86,11 @@ def dump_rows(
 ) -> RowWriter:
     """Returns an iterator over rows, which are dicts of JSON values. Each row is written when it is requested.
 
-    `load_rows` describes the formats. Rows of `trl` have a prompt and a completion if the first sample has weights
-    of replies, and then there is one row for each trained reply. Otherwise, they have `messages`: set the option
-    `assistant_only_loss` of trl to train only the replies. All rows then have the same columns.
+    `load_rows` describes the formats. The first sample decides about the columns of all rows of `trl`:
+
+    - If the sample has weights of replies, and a prompt before each trained reply, there is one row with `prompt`
+      and `completion` for each trained reply of each sample.
+    - Otherwise, the rows have `messages`. To train only the replies, set the option `assistant_only_loss` of trl.
 
     Rows omit without a loss:
 
@@ -99,14 +101,14 @@ def dump_rows(
     - the weight 1 of replies in formats without weights, because they train all replies.
     - the model's spelling of arguments in formats that have an object, and all call ids in `sharegpt`.
 
-    A content with one text, a text, and an empty content for an empty text are the same in rows.
+    Rows do not distinguish a string and a list with one text block, or an empty string and an empty list.
 
     Args:
         format: Name of the format.
         samples: The samples.
         on_loss: `raise` raises an error for content that the format cannot represent, such as a tool call, a
-            weight or the name of a speaker. A function is called with the place and the reason of each loss, and
-            the row is written without the content.
+            weight or the name of a speaker. If this is a function, the function is called with the place and the
+            reason of each loss, and the row is written without the content.
 
     Raises:
         OptionError: There is no such format.

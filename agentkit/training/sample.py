@@ -35,8 +35,8 @@ class Sample:
         msgs: The conversation, as the model reads it. Replies of the model have the role `assistant`.
         tools: Tools that the model may call.
         weights: One weight for each message, or a list of one weight for each block of the message. 1 is trained,
-            0 is not trained, and None leaves the decision to the argument `train_on` of `tokenize`. None means
-            that all weights are None.
+            0 is not trained, and None leaves the decision to the argument `train_on` of `tokenize`. None instead
+            of a list means that no message has a weight.
         viewer: Name of the agent whose replies are trained. Other messages with the role `assistant` are then not
             trained. None means that the replies of all agents are trained.
         tokens: Recorded token ids of replies, by the index of the message. `tokenize` uses these ids instead of

@@ -93,7 +93,7 @@ class ServedPrompts:
             return portal.call(run)
 
     def fit_reply(self, msg: Msg) -> Msg:
-        """Returns a reply with call ids that the target accepts, and without content of other targets."""
+        """Returns a reply with call ids that the target accepts, and without opaque and invalid content."""
         rules = self._formatter.capabilities()
         blocks: list[Block] = []
         for block in msg.blocks:

@@ -1,11 +1,11 @@
 """`find_traced_replies`: finds the texts of all replies with one rendering, if it proves their positions.
 
-`ChatTrace` says which part of the text does not depend on later messages. The text of a reply is the only text in
-its part that begins with the generation prompt, and it ends with the stop token. No text of the conversation may
-contain the generation prompt or the stop token, so the template wrote both.
+`ChatTrace.ends` divides the rendered text into one part for each message. In the part of a reply, the text of the
+reply begins after the generation prompt and ends with the stop token. The generation prompt must occur once in the
+part. No message may contain the generation prompt or the stop token, so the template wrote both.
 
-The text between the end of the part before and the generation prompt, such as an end token, can depend on the
-reply. `ReplySpans` therefore renders the prompt of the first reply after each such text.
+The part of a reply can begin with other text before the generation prompt, such as an end token. This text can
+depend on the reply. `ReplySpans` therefore renders the prompt of the first reply after each such text.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from agentkit.training.text_spans import Span, merge_spans, subtract_spans
 __all__ = ["TrainOn", "find_trained_spans"]
 
 TrainOn: TypeAlias = Literal["assistant", "all", "last"]
-"""Messages that are trained: all replies, all messages except system messages, or the last reply."""
+"""Texts that are trained: all replies, all texts after the system messages, or the last reply."""
 
 
 def find_trained_spans(

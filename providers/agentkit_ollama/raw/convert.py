@@ -29,7 +29,7 @@ class OllamaRawFormatter(ChatTemplateFormatter):
 
     The server adds the bos token to the prompt for most models. The prompt therefore omits the bos token that the
     template writes at its start. If the template comes from a GGUF file whose tokenizer adds no bos token, the
-    prompt has the token. The option `server_adds_bos` has precedence over both rules.
+    prompt keeps the token. The option `server_adds_bos` has precedence over both rules.
     """
 
     base = ChatTemplateFormatter.base.override({"name": "/api/generate of Ollama", "issuer": "ollama"})
