@@ -58,8 +58,8 @@ class RegionParser:
         self._captures: Mapping[str, str] = {}
         self._watch: MarkerWatch = fields.watch(self._field)
         self._held: list[str] = []
-        self._length = 0  # number of held characters
-        self._next_search = 0  # number of held characters from which they are searched again
+        self._length = 0  # number of characters in `_held`
+        self._next_search = 0  # value of `_length` at which the next search for markers begins
         self._context: str = ""
         self._position = 0  # number of processed characters
         self._empty_position = -1  # number of processed characters at the last empty match
