@@ -108,7 +108,10 @@ class MarkerPattern:
 
 
 def _read_on(match: re.Match[str]) -> str:
-    """Changes an assertion so that it also reads the text after it, for `MarkerPattern.partial`."""
+    """Returns an assertion so that the assertion reads the next character too. Other parts are unchanged.
+
+    `MarkerPattern.partial` consists of these parts.
+    """
     part = match[0]
     return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part
 
