@@ -82,8 +82,8 @@ class ResponseTemplate:
 
         Args:
             name: `qwen3` (calls as JSON), `qwen3_coder` (calls as tags; Qwen3-Coder, Qwen3.5), `llama_3`,
-                `mistral` (calls as a list), `mistral_v11` (each call with its name; tokenizer version 11 and
-                later), `deepseek`, `glm`, `kimi` or `gpt_oss`.
+                `mistral` (calls as a list), `mistral_v11` (for each call, a marker, the name and the arguments;
+                tokenizer version 11 and later), `deepseek`, `glm`, `kimi` or `gpt_oss`.
 
         Raises:
             OptionError: There is no built-in response template with this name.
@@ -127,9 +127,10 @@ class ResponseTemplate:
         Nothing of the text is dropped, except markers and white space around them. Damaged arguments of a call
         stay text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the metadata of
         the block has the text as `reply_text`. A call without a name becomes a text block. Text after the marker
-        that ends the reply is in `metadata["reply"]["behind_end"]`, and text that belongs to no field in
-        `metadata["reply"]["outside"]`. The ids of calls are those that the model wrote, or depend on the prompt
-        and the text before the call.
+        that ends the reply is in `metadata["reply"]["behind_end"]`. Text that belongs to no field is in
+        `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field. The ids of calls are
+        those that the model wrote. If the model wrote no id, the id depends on the prompt and the text before the
+        call.
 
         Args:
             text: Text that the model wrote.
