@@ -38,7 +38,9 @@ _MISSING: Final = object()
 
 
 class BoundedAccess(ImmutableSandboxedEnvironment):
-    """Rules of access for an environment. A subclass also has the sandbox of jinja as its base class.
+    """Methods of an environment that decide which attributes, items and functions a template can use.
+
+    A subclass must also have `ImmutableSandboxedEnvironment` as a base class, because jinja2 is optional here.
 
     Attributes:
         plain_types: Types whose only unsafe attributes are those that start with `_`.
