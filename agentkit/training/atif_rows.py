@@ -229,7 +229,10 @@ def _write_results(msg: Msg, steps: list[dict[str, Any]], losses: LossLog, place
 
 
 def _get_results(steps: list[dict[str, Any]], losses: LossLog, place: str) -> list[Any]:
-    """Returns the results of the last step, to which results can be added."""
+    """Returns the list of results of the last step. The caller appends a result to this list.
+
+    Adds an empty step and a loss if there is no step.
+    """
     if not steps:
         losses.add(place, "the format has no results before the first step, so an empty step is added")
         steps.append({"step_id": 1, "source": "system", "message": ""})
