@@ -70,9 +70,9 @@ class LossLog:
             self.add(f"{place}.name", f"the format has no field for the name {msg.name!r}")
 
     def check_reply(self, msg: Msg, place: str) -> None:
-        """Adds the losses of a message in formats whose replies have a thinking, a content, and tool calls.
+        """Adds the losses of a message for formats whose replies have thinking, content and tool calls.
 
-        A reader returns the parts in this order, and all tool calls as those of a reply.
+        Readers of these formats return the three parts in this order, and return tool calls only in replies.
         """
         last = -1
         content = [block for block in msg.blocks if block.type not in (*_POSITIONS, "tool_result")]
