@@ -212,7 +212,7 @@ def _check_results(sample: Sample, losses: LossLog) -> None:
     for index, msg in enumerate(sample.msgs):
         if not msg.features & Feature.TOOL:
             continue
-        for call in () if msg.tool_results else msg.tool_uses:  # beside results, calls are not written
+        for call in () if msg.tool_results else msg.tool_uses:  # calls beside results are not written
             if call.id in ids:
                 losses.add(
                     f"msgs[{index}]", f"the format has no call ids, and two tool calls have the id {call.id!r}"
