@@ -2,8 +2,8 @@
 
 A template with `{% generation %}` blocks marks the texts of the model. With many other templates, one rendering
 proves where the replies are (see `traced_replies`). Otherwise two shorter conversations are rendered for each
-message: the messages before the message, and the same messages with it. The text of the whole conversation must
-start with both texts. The text of the message is between their ends.
+message. The first ends before the message, and the second ends with the message. The text of the whole
+conversation must start with both texts. The text of the message is between their ends.
 """
 
 from __future__ import annotations
