@@ -68,14 +68,15 @@ def count_common_end(text: str, other: str) -> int:
 def find_difference(text: str, other: str, content: str, floors: Sequence[int]) -> Span | None:
     """Returns the part of `text` that `other` lacks. Returns None if there is no such part.
 
-    A part such as `<b>2</b>` in `<b>1</b><b>2</b><b>3</b>` can begin at several places. The first place is chosen
-    at which the part contains `content` and does not begin before the last floor.
+    A part such as `<b>2</b>` in `<b>1</b><b>2</b><b>3</b>` can begin at several positions. The function chooses
+    the first of them at which the part contains `content`.
 
     Args:
         text: Text with the part.
         other: Text without the part.
         content: Text inside the part.
-        floors: Starts of the larger parts, one of which contains the part.
+        floors: Starts of larger parts of `text`, such as replies. The part does not begin before the last of these
+            starts that is at or before the first different character.
     """
     start = count_common_start(text, other)
     length = len(text) - len(other)
