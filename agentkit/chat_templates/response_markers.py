@@ -108,10 +108,7 @@ class MarkerPattern:
 
 
 def _read_on(match: re.Match[str]) -> str:
-    """Returns an assertion so that the assertion reads the next character too. Other parts are unchanged.
-
-    `MarkerPattern.partial` consists of these parts.
-    """
+    """Returns a part of the expression `MarkerPattern.partial`. Assertions then also read the text after them."""
     part = match[0]
     return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part
 
