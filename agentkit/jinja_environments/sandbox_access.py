@@ -40,7 +40,8 @@ _MISSING: Final = object()
 class BoundedAccess(ImmutableSandboxedEnvironment):
     """Methods of an environment that decide which attributes, items and functions a template can use.
 
-    A subclass must also have `ImmutableSandboxedEnvironment` as a base class, because jinja2 is optional here.
+    This class does not inherit from the sandbox of jinja at run time, because jinja2 is an optional package. A
+    subclass must add `ImmutableSandboxedEnvironment` as a base class.
 
     Attributes:
         plain_types: Types whose only unsafe attributes are those that start with `_`.
