@@ -68,7 +68,7 @@ class RowFormat:
         read: Function that converts a row to a sample. The arguments are the row and a system prompt, which
             replaces the system messages of the row. It raises `MessageError` for an invalid row.
         write: Function that converts a sample to a row, or to several rows. The arguments are the sample, the log
-            of losses, and the first sample of the data set, which decides about the columns of all rows.
+            of losses, and the first sample of the data set. The first sample decides about the columns of `trl`.
         shared_columns: Names of the columns that contain values of `Sample.extra` and other values.
     """
 
