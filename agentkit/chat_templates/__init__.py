@@ -1,9 +1,10 @@
 r"""Chat templates: conversations in the text format that a model was trained on.
 
-`ChatTemplate.render` takes messages and tools, and returns the text of a prompt. The result also has the positions
-of the replies in the text. `ResponseTemplate` reads the text of a reply as a message.
+`ChatTemplate.render` converts messages and tools to the text of a prompt. The result also has the positions of the
+replies in the text. `ResponseTemplate` parses the text of a reply into a message.
 
-Read `chat_template` first, then `template_messages` and `agentkit.jinja_environments.chat_rendering`.
+Start with the module `chat_template`. Then read `template_messages` and
+`agentkit.jinja_environments.chat_rendering`.
 
 Example:
     >>> from agentkit import Msg

@@ -1,4 +1,4 @@
-"""`cast_arguments`: converts arguments that are texts to the types that the schema of a tool declares."""
+"""`cast_arguments`: converts the arguments of a tool call from text to the types of the tool's schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAILED: Final = object()
 
 
 def cast_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns arguments with the types of a schema. A text that cannot be converted stays a text.
+    """Converts arguments from text to the types of a schema. A text that cannot be converted stays a text.
 
     Args:
         arguments: Arguments of a tool call.
@@ -39,7 +39,7 @@ def _list_types(schema: object) -> Iterator[str]:
 
 
 def _cast(value: Any, types: list[str]) -> Any:
-    if isinstance(value, list) and types and "array" not in types:  # a parameter that was written several times
+    if isinstance(value, list) and types and "array" not in types:  # the model repeated a parameter
         return [_cast_text(item, types) for item in cast("list[Any]", value)]
     return _cast_text(value, types)
 

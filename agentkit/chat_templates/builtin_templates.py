@@ -4,7 +4,8 @@ r"""Built-in chat templates, as files in the folder `builtin`.
 `LangChain.Utils.ChatTemplates` (Elixir, 0.9). `mistral`, `torchtune_llama_2` and `torchtune_chatml` write the same
 texts as torchtune. Some of these texts differ from the layouts that the makers of the models publish:
 
-- `llama_3`: Meta's layout has no line break after `<|begin_of_text|>` and after `<|eot_id|>`.
+- `llama_3`: the template writes a line break after `<|begin_of_text|>` and after `<|eot_id|>`. Meta's layout has
+  no line breaks there.
 - `phi_4`: the template opens an assistant turn after each message of a user, even if `add_generation_prompt` is
   False.
 - Only `im_start`, `llama_3` and `zephyr` read `add_generation_prompt`. The other templates ignore this variable.
@@ -13,7 +14,7 @@ texts as torchtune. Some of these texts differ from the layouts that the makers 
   only before the first one.
 - `torchtune_chatml` writes no line break after the last message if this message is an empty reply.
 
-For the layout of a model, use the template in the files of the model (`ChatTemplate.from_folder`).
+For the exact layout of a model, use the template in the files of the model (`ChatTemplate.from_folder`).
 
 >>> from agentkit import Msg
 >>> from agentkit.chat_templates import ChatTemplate

@@ -22,7 +22,7 @@ _CALL_START: Final = re.compile(
     re.DOTALL,
 )
 _CALL_END: Final = re.compile(r"\s*\}?\s*")
-_MAX_START: Final = 500  # maximum number of characters before the arguments of a call whose arguments are streamed
+_MAX_START: Final = 500  # length of a text in which the start of the arguments is no longer searched
 _MARK: Final = re.compile(r'["{}\[\]]')
 _STRING_MARK: Final = re.compile(r'["\\]')
 _CALL_KEYS: Final = frozenset({"function", "id", "name", "type"})
@@ -35,7 +35,7 @@ class _Call(NamedTuple):
     Attributes:
         name: Name of the tool.
         id: Id that the model wrote. May be empty.
-        arguments: Arguments as an object, or as a text that may be damaged.
+        arguments: Arguments as an object, or as a text that may be invalid JSON.
         has_more: True if the text of the call has more than its name, its id and its arguments.
     """
 
@@ -51,10 +51,10 @@ class _Call(NamedTuple):
 
 
 class CallForm:
-    """Form of the tool calls in a field. It has the positions of the name, the id and the arguments of a call.
+    """Format of the tool calls in a field: the places of the name, the id and the arguments of a call.
 
     Attributes:
-        field: The field.
+        field: Field of the response template.
         is_argument_text: True if the text of the region is the JSON text of the arguments of one call.
         needs_end: True if only the marker after the region shows that the arguments are complete.
         is_call_text: True if the text of the region is the JSON text of one call, or of a list of calls.
@@ -101,9 +101,9 @@ class CallForm:
 class CallRegion:
     """One or several tool calls.
 
-    Pieces of the arguments are added to the reply at once in two cases:
+    The arguments are added to the reply while they arrive, in two cases:
 
-    - The text is the JSON text of the arguments, and the marker has the name.
+    - The text is the JSON text of the arguments, and the marker before them contains the name of the tool.
     - The text is the JSON text of a call that begins with its name. The id is added when the region ends.
 
     All other calls are added when the region ends.
@@ -111,15 +111,15 @@ class CallRegion:
     Args:
         builder: Builder of the reply.
         key: First part of the keys of the blocks.
-        form: Form of the text.
+        form: Format of the tool calls.
         captures: Named groups of the marker before the region.
         marker: Text of this marker.
         tools: Tools by name. Their schemas decide the types of arguments.
-        derive_id: Function that returns the id of the call with a number in the region.
+        derive_id: Function that returns an id for the call at an index in the region.
         used_ids: Ids of all earlier calls of the reply.
 
     Attributes:
-        is_damaged: True if the region has ended and the arguments of a call are not a JSON object.
+        is_damaged: True if the region has ended, and a call is incomplete or its arguments are not a JSON object.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class _ArgumentRegion(TextRegion):
 
 
 class _ObjectScan:
-    """Search for the end of a JSON value in a text that arrives in pieces.
+    """Scanner that finds the end of a JSON value in a text that arrives in pieces.
 
     Attributes:
         has_ended: True if the value is complete.
@@ -237,7 +237,7 @@ class _ObjectScan:
         self.has_ended = False
 
     def find_end(self, text: str) -> int:
-        """Returns the number of characters of the next piece of the text that belong to the value."""
+        """Returns how many characters of the next piece of the text belong to the value."""
         if self.has_ended or not text:
             return 0
         index, self._is_escaped = int(self._is_escaped), False
@@ -289,7 +289,7 @@ def _keep_streamed(first: _Call, call: _Call) -> _Call:
 
 
 def _read_name(match: re.Match[str]) -> str:
-    """Returns the name in a match of the start of a call. Returns an empty text if it is damaged."""
+    """Returns the name in a match of the start of a call. Returns an empty text for invalid JSON."""
     try:
         return str(parse_json(match[1]))
     except MessageError:
@@ -297,7 +297,7 @@ def _read_name(match: re.Match[str]) -> str:
 
 
 def _find_first_call(text: str) -> _Call | None:
-    """Finds the name and the argument text in JSON text that begins with a call. Returns None without a name."""
+    """Returns the name and the argument text of the first call in JSON text. Returns None if no name matches."""
     match = _CALL_START.match(text)
     name = _read_name(match) if match else ""
     if match is None or not name:

@@ -1,4 +1,4 @@
-"""Control tokens such as `<|im_end|>` in texts of users and tools, which would end a turn."""
+"""Finds control tokens, such as `<|im_end|>`, in texts of users and tools, where these tokens would end a turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OnSpecialTokens: TypeAlias = Literal["keep", "raise", "space"]
 """Treatment of control tokens in the texts of users and tools: see `ChatTemplate.render`."""
 
 _CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/?[A-Z_]{2,30}\]|<</?[A-Z]{2,20}>>")
-"""Control tokens in the literals of a template, such as `<|im_end|>`, `</s>`, `[INST]` and `<<SYS>>`."""
+"""Pattern of control tokens in the texts of a template, such as `<|im_end|>`, `</s>`, `[INST]` and `<<SYS>>`."""
 
 
 @lru_cache(64)
@@ -25,15 +25,16 @@ def find_control_tokens(source: str, tokens: frozenset[str], others: frozenset[s
     """Returns a pattern that matches control tokens. None if there are none.
 
     Args:
-        source: Text of a chat template. If `tokens` is empty, control tokens are searched in the texts of the
-            template.
+        source: Text of a chat template. If `tokens` is empty, the function searches the texts of the
+            template for control tokens.
         tokens: All tokens that the tokenizer reads as control tokens. Empty if they are unknown.
         others: Further control tokens.
     """
     words = {*tokens, *others}
     if not tokens:
         words.update(word for literal in list_literals(source) for word in _CONTROL.findall(literal))
-    # A space cannot split a single character. White space around a token would match again after each space.
+    # A space cannot split a single character. A token with outer white space would match again after each added
+    # space.
     words = {word for word in map(str.strip, words) if len(word) > 1}
     if not words:
         return None
@@ -42,11 +43,12 @@ def find_control_tokens(source: str, tokens: frozenset[str], others: frozenset[s
 
 @dataclass(frozen=True, slots=True)
 class TextGuard:
-    """Check of texts for control tokens.
+    """Guard that refuses or changes texts with control tokens.
 
     Attributes:
         tokens: Pattern that matches control tokens.
-        mode: `raise` refuses a control token. `space` adds a space after its first character.
+        mode: `raise` refuses texts with a control token. `space` adds a space after the first character of each
+            control token.
         places: Places of the texts with added spaces.
     """
 

@@ -15,8 +15,8 @@ __all__ = ["check_roles", "validate_messages"]
 def check_roles(msgs: Sequence[Msg]) -> None:
     """Checks the order of roles as `LangChain.Utils.ChatTemplates` (Elixir, 0.9) does.
 
-    The first message is a system message or a message of a user. A message of a user follows the system message.
-    No later message is a system message.
+    The first message must be a system message or a message of a user. A message of a user must directly follow the
+    system message. No later message may be a system message.
 
     Raises:
         MessageError: The order is wrong. The attribute `reason` is the text of LangChain's error.
@@ -34,9 +34,9 @@ def check_roles(msgs: Sequence[Msg]) -> None:
 def validate_messages(msgs: Sequence[Msg]) -> None:
     """Checks the order of messages as `torchtune.data.validate_messages` does.
 
-    There are at least two messages. Only the first message may be a system message. Messages of a user and of an
-    assistant alternate, and a tool result directly follows a message with tool calls. agentkit also accepts
-    several tool results in a row, which torchtune refuses.
+    There must be at least two messages. Only the first message may be a system message. Messages of a user and of
+    an assistant must alternate. A tool result must directly follow a message with tool calls. agentkit also
+    accepts several tool results in a row, which torchtune refuses.
 
     Raises:
         EmptyConversationError: There are no messages.

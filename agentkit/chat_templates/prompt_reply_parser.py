@@ -22,10 +22,10 @@ class PromptReplyParser(StreamParserBase):
     """Base class of parsers for APIs that continue the text of a prompt.
 
     The replies of these APIs have only text. If the model has a response template, the parser reads thinking and
-    tool calls from the text. Without one, the text is the content of the message.
+    tool calls from the text. Without a response template, the text is the content of the message.
 
-    A subclass implements `read_event` and `read_reply`. It passes each piece of the text to `add_text`, and the
-    finish reason to `end_text`.
+    A subclass implements `read_event` and `read_reply`. These methods pass each piece of the text to `add_text`,
+    and the finish reason to `end_text`.
 
     Args:
         response_template: Format of the replies, from `ChatTemplateFormatter.get_parser_options`. None means plain

@@ -149,7 +149,7 @@ def _read_number(match: re.Match[str]) -> int | float:
 
 
 def _read_string(text: str) -> str:
-    """Returns the value of a quoted text. The escapes are those of JSON, and of a single quote."""
+    """Returns the value of a quoted text. Accepts the escapes of JSON, and an escaped single quote."""
 
     def unescape(match: re.Match[str]) -> str:
         if match[1] is not None:

@@ -2,7 +2,7 @@
 
 Idea
     Most characters cannot start a marker. The receiver gets text of such characters at once. If a character can
-    start a marker, the text from this character is held back until the parser knows if it is a marker.
+    start a marker, the text from this character is held back until the parser knows whether a marker starts there.
 
 Invariants
     - A marker counts only if no further text can change the match. So the regions do not depend on the pieces in
@@ -54,7 +54,7 @@ class RegionParser:
         self._fields = fields
         self._receiver = receiver
         self._field: ResponseField | None = fields.implicit
-        self._is_open = False  # True after `open` of the receiver. A region without a marker opens with its text
+        self._is_open = False  # True between `open` and `close`. A region without a marker opens at its first text
         self._captures: Mapping[str, str] = {}
         self._watch: MarkerWatch = fields.watch(self._field)
         self._held: list[str] = []

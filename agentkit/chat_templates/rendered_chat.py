@@ -30,14 +30,14 @@ class RenderedChat:
     """Text of a conversation as a model reads it.
 
     Attributes:
-        text: The text. Encode it without adding special tokens, because the template writes them.
+        text: The text. Tokenize the text without adding special tokens, because the template writes them.
         spans: Start and end of each text that the model wrote, as indexes of `text`. Empty if the template does
             not mark these texts (`TemplateReport.marks_spans`). The template decides if a span contains the token
             that ends the turn (`TemplateReport.ends_with_stop_token`).
         media: Media in the order of the conversation.
         omitted: Blocks that are not in the text, in the order of the conversation.
-        prompt_end: End of the prompt, as an index of `text`: the start of the last message if this is a reply, and
-            the length of `text` otherwise. None if the start of the reply is unknown.
+        prompt_end: End of the prompt, as an index of `text`: the start of the last message if this message
+            is a complete reply, and the length of `text` otherwise. None if the start of the reply is unknown.
         spaced: Places of the texts to which `on_special_tokens="space"` added spaces.
     """
 

@@ -1,4 +1,4 @@
-"""Contents of the fields of a reply: converts the text of a region to a value, and transforms the value.
+"""Converts the text of a region of a reply to the value of a field, and transforms the value.
 
 The forms and their options are those of `response_template` in transformers 5.
 """
@@ -28,8 +28,8 @@ def parse_content(text: str, content: str, arguments: Mapping[str, Any]) -> Any:
 
     Args:
         text: Text of the region.
-        content: Form of the text.
-        arguments: Options of the form.
+        content: Name of the form of the text, such as `json`. One of `CONTENTS`.
+        arguments: Options of this form.
 
     Raises:
         ValueError: The text does not have the form.
@@ -61,7 +61,7 @@ def check_transform(transform: Any, place: str) -> None:
     """Checks that no text of a transform has a placeholder together with other text.
 
     Raises:
-        OptionError: A text has both.
+        OptionError: A text has a placeholder and other text.
     """
     if isinstance(transform, dict | list):
         items = cast("dict[str, Any] | list[Any]", transform)
@@ -76,7 +76,7 @@ def apply_transform(transform: Any, scope: Mapping[str, Any]) -> Any:
     """Replaces the placeholders of a transform with values. `{a.b}` is the value `b` of the object `a`.
 
     Raises:
-        ValueError: A value does not exist.
+        ValueError: There is no value for a placeholder.
     """
     if isinstance(transform, dict):
         items = cast("dict[str, Any]", transform)
@@ -128,11 +128,11 @@ def _parse_json(text: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _replace_strings(text: str, opening: str, closing: str, strings: list[str]) -> str:
-    """Replaces texts between two marks with numbers, and appends these texts as JSON strings to `strings`."""
+    """Replaces each text between two marks with a number, and appends the text as a JSON string to `strings`."""
     from json import dumps
 
     if not strings and ("\x01" in text or "\x02" in text):
-        raise ValueError("the text has a control character that marks the place of a string")
+        raise ValueError("the text has a control character that is reserved for the positions of strings")
     pieces: list[str] = []
     start = 0
     while (first := text.find(opening, start)) >= 0:
@@ -194,4 +194,4 @@ _PARSERS: Final[dict[str, Callable[[str, Mapping[str, Any]], Any]]] = {
 }
 
 CONTENTS: Final = tuple(_PARSERS)
-"""Names of the forms."""
+"""Names of the forms that the text of a field can have."""

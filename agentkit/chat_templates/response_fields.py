@@ -1,4 +1,4 @@
-"""`ResponseFields`: the checked form of a response template: its fields, their markers and their contents."""
+"""`ResponseFields`: a checked response template, with its fields, markers and contents."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class ResponseField:
         close: Marker after the text. None if the text ends with the reply.
         content: Form of the text, such as `text` or `json`.
         content_args: Options of this form.
-        is_required: True if each reply has the field.
-        transform: Form of the value, with placeholders such as `{content}`. None keeps the value.
+        is_required: True if each reply must have the field.
+        transform: JSON value with placeholders such as `{content}`, which becomes the value of the field. None
+            keeps the parsed content.
         transform_each: True to transform each item of a list.
         repeats: True if a reply may have several values of the field.
     """
@@ -126,7 +127,7 @@ class ResponseFields:
         self.needs_context = any(watch.needs_context for watch in self._watches.values())
 
     def watch(self, current: ResponseField | None) -> MarkerWatch:
-        """Returns the search for the markers that may come next in the region of a field."""
+        """Returns the `MarkerWatch` for the markers that may come next in the region of a field."""
         return self._watches["" if current is None else current.name]
 
     def _watch(self, current: ResponseField | None) -> MarkerWatch:

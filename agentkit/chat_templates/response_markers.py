@@ -22,9 +22,9 @@ _LEFT_CONTEXT: Final = re.compile(r"\(\?<[=!]|\\[bBAGmMKX]|(?<!\[)\^|\(\?r")
 """Parts of a regular expression whose result depends on earlier text."""
 
 _LOOKAHEAD: Final = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\?((?:[\w\s</>|▁｜:-]|\\[^\w\s])+)\)")
-"""Regular expression for an empty match wherever a text follows later, such as `(?=[\\s\\S]*?</think>)`."""
+"""Pattern of expressions that only test whether a text follows later, such as `(?=[\\s\\S]*?</think>)`."""
 
-_LONG: Final = 64  # number of characters from which a search is slow
+_LONG: Final = 64  # number of characters from which a quicker check precedes the search
 _WINDOW: Final = 64  # number of characters that the first search at an index reads
 _CACHED_LENGTH: Final = 100  # maximum length of texts whose searches are cached
 _MAX_CACHED: Final = 10_000  # maximum number of cached searches
@@ -42,8 +42,8 @@ class MarkerPattern:
 
     Attributes:
         pattern: Compiled expression of the package regex, which finds incomplete matches at the end of a text.
-        partial: The same expression, but assertions such as `$` also read the text after them. A match at the end
-            of a text is then incomplete.
+        partial: The same expression, but assertions such as `$` also read the next character. A match at the end
+            of a text is then incomplete, because more text could change the match.
         attempt: Expression that never matches. Its incomplete match starts at the first index from which `partial`
             reads to the end of the text. Further text may change a match from this index on.
         needs_context: True if a match may depend on the text before it.
@@ -58,7 +58,7 @@ class MarkerPattern:
 
     @classmethod
     def read(cls, spec: Mapping[str, Any], key: str, place: str) -> MarkerPattern | None:
-        """Reads the marker with the key `key` (texts) or `key_pattern` (a regular expression). None if absent.
+        """Reads the marker at `key` (texts) or `{key}_pattern` (a regular expression). None if both are absent.
 
         Raises:
             OptionError: The marker is invalid, or both keys are present.
@@ -90,8 +90,8 @@ class MarkerPattern:
             is_end: True if no further text follows.
 
         Returns:
-            The first match that no further text can change, or None; and the index from which further text may
-            change the result.
+            Two values: the first match that no further text can change, or None, and the index from which further
+            text may change the result.
         """
         if self.required and text.find(self.required, start, end) < 0:
             return None, end if is_end else start
@@ -108,17 +108,17 @@ class MarkerPattern:
 
 
 def _read_on(match: re.Match[str]) -> str:
-    """Returns a part of the expression `MarkerPattern.partial`. Assertions then also read the text after them."""
+    """Converts a part of an expression for `MarkerPattern.partial`: assertions also read the next character."""
     part = match[0]
     return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part
 
 
 def _join_literals(value: object, place: str) -> str:
-    """Returns a regular expression for one of several texts, the longest first."""
+    """Returns a regular expression that matches any of several texts. Longer texts have precedence."""
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     texts = [item for item in items if isinstance(item, str) and item]
     if not texts or len(texts) != len(items):
-        raise OptionError(place, f"expected a text that is not empty, or several, got {value!r:.80}", "Pass text.")
+        raise OptionError(place, f"expected non-empty text or a list of it, got {value!r:.80}", "Pass text.")
     return "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
 
 
@@ -138,11 +138,11 @@ def compile_pattern(source: object, place: str) -> Any:
     try:
         return regex.compile(source, regex.DOTALL)
     except regex.error as error:
-        raise OptionError(place, f"{source!r:.80} is not a regular expression ({error})", "Fix it.") from None
+        raise OptionError(place, f"{source!r:.80} is no regular expression ({error})", "Fix the syntax.") from None
 
 
 class MarkerMatch(NamedTuple):
-    """Marker that was found.
+    """Marker in the text of a reply.
 
     Attributes:
         role: `open` or `close`.
@@ -158,7 +158,7 @@ class MarkerMatch(NamedTuple):
 
 
 class MarkerWatch:
-    """Search for the first of the markers that may come next.
+    """Search for the first marker in a text, among the markers that may come next.
 
     Attributes:
         needs_context: True if a match may depend on the text before it.
@@ -174,7 +174,7 @@ class MarkerWatch:
         self._candidate = re.compile(f"[{candidates}\\x80-\\U0010ffff]")
 
     def _may_start(self, character: str) -> bool:
-        """Returns True if a marker may start with a character, or may depend on it."""
+        """Returns True if a marker may start with a character, or may depend on this character."""
         for _, _, marker in self._markers:
             match, open_start = marker.search(character, 0, 1, is_end=False)
             if open_start == 0 or (match is not None and match.start() == 0):
@@ -209,8 +209,9 @@ class MarkerWatch:
             skips_empty: True to ignore an empty match at `start`, which an earlier search has found.
 
         Returns:
-            The first marker, the longest one at its index, and the number of characters before it. Or None, and
-            the number of characters that start no marker. The characters after them must be held back.
+            The first marker, and the number of characters before this marker. If several markers start at the same
+            index, the longest has precedence. Without a marker: None, and the number of characters that start no
+            marker. The caller must hold back the characters after them.
         """
         if is_end or self.needs_context or len(text) - start > _CACHED_LENGTH:
             return self._search_parts(text, start, is_end=is_end, skips_empty=skips_empty)
@@ -227,7 +228,7 @@ class MarkerWatch:
     ) -> tuple[MarkerMatch | None, int]:
         """Searches in a few characters from each index at which a marker may start, then in more characters.
 
-        Otherwise, each marker of a text with many markers would cause a search of the whole remaining text.
+        Without these small searches, each marker would cause a search of the whole remaining text.
         """
         index, size, empty_end = start, _WINDOW, start if skips_empty else -1
         while True:

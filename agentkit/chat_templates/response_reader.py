@@ -39,10 +39,10 @@ class ResponseReader:
         """Creates a reader.
 
         Args:
-            fields: Form of the reply.
+            fields: Fields of the response template.
             builder: Builder of the message.
             prompt: Text before the reply. The derived ids of calls depend on this text.
-            start: End of the prompt that belongs to the reply.
+            start: Text at the end of the prompt that is already part of the reply, such as `<think>`.
             tools: Tools by name.
         """
         self._fields = fields
@@ -71,7 +71,7 @@ class ResponseReader:
         return self._parser.has_ended
 
     def finish(self) -> None:
-        """Reads the end of the text. Does not end the reply of the builder."""
+        """Processes the end of the text. The caller must end the reply of the builder."""
         parser, builder = self._parser, self._builder
         self._is_finishing = True
         parser.finish()
@@ -86,7 +86,7 @@ class ResponseReader:
         self._add_defaults()
 
     def _add_defaults(self) -> None:
-        """Adds the defaults of other fields, and the names of required fields that the reply does not have."""
+        """Adds the defaults of fields without a block, and the names of missing required fields, to the notes."""
         notes, known = self._builder.notes, {"role", "content", "tool_calls", *THINKING_FIELDS}
         defaults = {name: value for name, value in self._fields.defaults.items() if name not in known}
         if defaults:

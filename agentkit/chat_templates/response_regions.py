@@ -1,4 +1,4 @@
-"""Regions of a reply: a text or a value. Each adds its content to a `ReplyBuilder`. Calls: see `call_region`."""
+"""Text and value regions of a reply, which add their content to a `ReplyBuilder`. Calls: see `call_region`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Region(Protocol):
         ...
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. `captures` are the named groups of both markers, `marker` is the text of the second."""
+        """Ends the region. `captures` are the named groups of both markers. `marker` is the end marker."""
         ...
 
 
 class TextRegion:
-    """Text or thinking. White space at both ends is removed, so it is held back until other text follows.
+    """Region of text or thinking. With `strips`, white space is held back until other text follows.
 
     Attributes:
         is_thinking: True if the text is the thinking of the model.
@@ -70,7 +70,7 @@ class TextRegion:
 
 
 class ValueRegion:
-    """Value of a field for which a message has no block. It becomes a part of `metadata["reply"]["fields"]`."""
+    """Region of a field for which messages have no block. Its value is in `metadata["reply"]["fields"]`."""
 
     def __init__(self, builder: ReplyBuilder, field: ResponseField) -> None:
         self._builder = builder

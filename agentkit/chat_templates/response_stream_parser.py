@@ -1,4 +1,4 @@
-"""`ResponseStreamParser`: parser of the text of a model's reply, whole or in pieces."""
+"""`ResponseStreamParser`: parser of the text of a model's reply, complete or in pieces."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["ResponseStreamParser"]
 class ResponseStreamParser(StreamParserBase):
     """Parser of the text that a model wrote. `ResponseTemplate.stream_parser` creates it.
 
-    `feed` accepts pieces of the text, or dicts with the key `text`. The end of the text ends the reply: `finish`
-    needs no further event. If the text ends inside thinking, or inside a tool call with incomplete arguments, the
+    `feed` accepts pieces of the text, or dicts with the key `text`. `finish` ends the reply, so no
+    final event is needed. If the text ends inside thinking, or inside a tool call with incomplete arguments, the
     finish reason is `interrupted`.
 
     Args:
-        template: Form of the reply.
+        template: Response template of the model.
         prompt: Prompt that the model continued. The prompt can end with the start of the reply, such as `<think>`.
         tools: Tools that the request declared. Their schemas decide the types of arguments that are texts.
         **options: See `ParserOptions`.

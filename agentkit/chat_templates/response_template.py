@@ -1,4 +1,4 @@
-r"""`ResponseTemplate`: parses the text of a model's reply as a message.
+r"""`ResponseTemplate`: parses the text of a model's reply into a message.
 
 Idea
     A response template is the inverse of a chat template. It declares fields, such as the thinking, the tool calls
@@ -53,12 +53,12 @@ class ResponseTemplate:
 
     In a stream, the arguments of a call arrive in pieces in two cases:
 
-    - The marker before the arguments has the name of the tool, and the arguments are JSON text.
+    - The marker before the arguments contains the name of the tool, and the arguments are JSON text.
     - The call is the first call of a region, and its JSON text begins with `"name"`, followed by `"arguments"` or
       `"parameters"`. The id of such a call arrives at the end of the region.
 
-    All other calls arrive at the end of their region, for example calls as tags (`glm`, `qwen3_coder`), whose
-    arguments are no JSON text, and further calls of a list (`mistral`).
+    All other calls arrive at the end of their region, for example calls that are tags and have no JSON text
+    (`glm`, `qwen3_coder`), and all calls of a list after the first call (`mistral`).
 
     Args:
         spec: Declaration with the keys `start_anchor` (or `start_anchor_pattern`), `fields` and `defaults`.
@@ -124,10 +124,10 @@ class ResponseTemplate:
     ) -> Msg:
         """Parses the complete text of a reply.
 
-        Nothing of the text is dropped, except markers and white space around them. Damaged arguments of a call
-        stay text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the metadata of
-        the block has the text as `reply_text`. A call without a name becomes a text block. Text after the marker
-        that ends the reply is in `metadata["reply"]["behind_end"]`. Text that belongs to no field is in
+        Only markers and white space around markers are dropped. Arguments of a call that are invalid JSON stay
+        text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the text is in
+        `reply_text` in the metadata of the block. A call without a name becomes a text block. Text after the end
+        marker of the reply is in `metadata["reply"]["behind_end"]`. Text that belongs to no field is in
         `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field. The ids of calls are
         those that the model wrote. If the model wrote no id, the id depends on the prompt and the text before the
         call.
@@ -140,8 +140,7 @@ class ResponseTemplate:
             **options: See `ParserOptions`.
 
         Raises:
-            MessageError: `text` is not a text.
-            OptionError: An option is invalid, or the prompt has no start of a reply.
+            OptionError: `text` is not a text, an option is invalid, or the prompt has no start of a reply.
         """
         check_option("text", text, str, "Pass the text that the model wrote.")
         parser = self.stream_parser(prompt=prompt, tools=tools, **options)
@@ -157,7 +156,7 @@ class ResponseTemplate:
         return ResponseStreamParser(self, prompt=prompt, tools=tools, **options)
 
     def reader(self, builder: ReplyBuilder, *, prompt: str = "", tools: Sequence[ToolLike] = ()) -> ResponseReader:
-        """Returns a reader of one reply for the parser of a provider. It adds the content to `builder`.
+        """Returns a reader of one reply for the parser of a provider. The reader adds the content to `builder`.
 
         Raises:
             OptionError: The prompt has no start of a reply.
@@ -185,7 +184,7 @@ class ResponseTemplate:
         return prompt[end:] if prompt else ""
 
     def has_fields(self, *, thinking: bool = False, calls: bool = False) -> bool:
-        """Returns True if replies can have the content that is requested: thinking, tool calls, or both."""
+        """Returns True if the template has fields for the requested content: thinking, tool calls, or both."""
         names = self._fields.fields.keys()
         has_thinking = not thinking or not THINKING_FIELDS.isdisjoint(names)
         return has_thinking and (not calls or "tool_calls" in names)

@@ -44,13 +44,13 @@ _REPLIES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         ("Firstword", "Secondword"),
     ),
 }
-"""Kinds of replies: a message, and the words that its text must contain."""
+"""For each kind of reply, a message and the words that the text of the message must contain."""
 
 
 def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:
     """Renders replies of several kinds, parses them, and renders them again.
 
-    A kind is omitted if the chat template does not write it, and the response template has no fields for it.
+    The result omits a kind that the chat template does not write and for which the response template has no field.
 
     Args:
         probe: Renderer of the chat template.

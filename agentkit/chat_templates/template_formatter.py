@@ -40,7 +40,7 @@ _SPACED: Final = Note(Disposition.CARRIED, "a space added inside each control to
 class ChatTemplateFormatter(FormatterBase):
     """Formatter whose requests are `{"prompt": TEXT}`. `ChatTemplate.formatter` creates it.
 
-    The text ends with the start of an assistant turn, if the template can write it. Formatters of APIs
+    The text ends with the start of an assistant turn, if the template can write such a start. Formatters of APIs
     that take the text of a prompt are subclasses.
 
     Args:
@@ -174,7 +174,7 @@ class ChatTemplateFormatter(FormatterBase):
             raise OptionError("response_template", reason, "Pass the response template of this model.") from None
 
     def list_stop_texts(self) -> list[str]:
-        """Returns the text that ends a turn, for the stop texts of a request. Returns no text for a control token.
+        """Returns the stop texts of a request: the text that ends a turn, unless this text is a control token.
 
         A server always stops at a control token that ends a turn, such as `<|im_end|>`.
         """
@@ -206,7 +206,7 @@ class ChatTemplateFormatter(FormatterBase):
 
 
 def _list_notes(rendered: RenderedChat, msgs: Sequence[TracedMessage]) -> Iterator[tuple[Provenance, Note]]:
-    """Yields ledger notes about texts that are not in the prompt, or not unchanged, each with its origin."""
+    """Yields a ledger note for each block whose text the prompt omits or changes, with the origin of the block."""
     for item in rendered.omitted:
         index, number = item.path
         block, origin = [*msgs[index].traced_blocks][number]

@@ -56,7 +56,7 @@ class WrittenText(NamedTuple):
 
 @dataclass(slots=True)
 class WrittenMessages:
-    """Messages as dicts for templates, and the data with which their content is found in the rendered text.
+    """Messages as dicts for templates, and the data that locates their content in the rendered text.
 
     Attributes:
         messages: The messages.
@@ -248,7 +248,7 @@ def _write_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
 def write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]] | None:
     """Returns the declarations of tools as templates read them. Returns None if there are no tools.
 
-    The declarations contain the schemas of the tools themselves and no copies, because templates change no value.
+    The declarations contain the schemas of the tools without copies, because templates cannot change values.
     """
     functions = [
         {"type": "function", "function": {**declare_tool(tool, None), "parameters": tool.parameters}}

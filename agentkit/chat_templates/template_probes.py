@@ -222,7 +222,7 @@ class TemplateProbe:
         return all((texts[-1] or "").startswith(text or "") for text in texts)
 
     def find_stop_token(self) -> tuple[bool, str]:
-        """Returns two values: True if the template marks replies, and the first line of text after a reply.
+        """Returns True if the template marks replies, and the first line of text after a reply.
 
         The line has no white space around it. The line is empty if the template writes no text after a reply.
         """

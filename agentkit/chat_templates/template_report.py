@@ -35,12 +35,12 @@ class TemplateReport:
         needs_parts: True if the template writes only content that is a list of parts.
         text_arguments: True if the template writes the arguments of tool calls only if they are JSON text.
         media: Kinds of media for which the template has a placeholder.
-        trims: True if the template removes white space at the start and the end of texts.
+        trims: True if the template removes white space at the start or the end of texts.
         extends_prefix: True if the text of the first messages is the start of the text of the whole conversation.
         marks_spans: True if the template marks the texts that the model wrote.
         ends_with_stop_token: True if the marked text of a reply contains the token that ends the turn. None if the
             template marks no texts.
-        stop_token: Text that the template writes after a reply, such as `<|im_end|>`. Empty if there is none.
+        stop_token: First line that the template writes after a reply, such as `<|im_end|>`. May be empty.
         reads_clock: True if the text depends on the current time.
         round_trips: True if replies that the response template parses have the same text when the chat template
             renders them again. None if there is no response template, or if it cannot be used.
