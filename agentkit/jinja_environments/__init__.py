@@ -4,7 +4,7 @@ The environments run templates in jinja's sandbox. A template has no access to p
 files. Templates of prompts are strict, so an undefined name is an error. Chat templates of models are lenient, as
 in transformers.
 
-Limits. A rendering has at most 100,000,000 steps. These limit its time to a few seconds and its memory to 500 MB.
+Limits. A rendering has at most 100,000,000 steps, so it needs at most a few seconds and 500 MB of memory.
 
 | operation | steps |
 |---|---|
@@ -14,16 +14,17 @@ Limits. A rendering has at most 100,000,000 steps. These limit its time to a few
 | a list is created | 20 for each item |
 | a text is read | 1 for each 8 characters |
 
-The steps of loops that print nothing are counted apart, because such loops need time, but no memory. Their limit
-is 100,000,000 plus 100 for each pair of messages, so that a template can compare each message with all others.
+The steps of loops that print nothing are counted separately, because such loops need time, but no memory. The
+limit of these steps is 100,000,000 plus 100 for each pair of messages, so that a template can compare each message
+with all others.
 
 These limits apply too:
 
-- A text has at most 10,000,000 characters. The rendered text is such a text.
+- A text has at most 10,000,000 characters. This limit also applies to the rendered text.
 - All texts of a list or dict together have at most 10,000,000 characters. A text that occurs twice counts twice.
   Each item counts as 20 further characters.
 - A width or count that a template passes to a filter or method is at most 100,000, as in jinja's `range`.
-- A number has at most 100,000 bits. Calls of macros and values are nested in at most 200 levels.
+- A number has at most 100,000 bits. Calls of macros have at most 200 nested levels, and so do lists and dicts.
 - Chat templates have at most 1,000,000 characters.
 - There are no random functions, and no methods for bytes, such as `encode`.
 
@@ -31,7 +32,7 @@ The steps depend only on the template and the values, so equal renderings have e
 
 Read `environments` first. `limits` counts the steps, `template_code` writes the Python code of templates,
 `sandbox_access` has the rules for attributes and calls, and `filters` has the filters `yaml`, `json` and `tojson`.
-`chat_rendering` renders chat templates, and `message_trace` finds the texts that no later message changes.
+`chat_rendering` renders chat templates. `message_trace` finds the parts of the text that no later message changes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """`render_chat`: renders messages with the chat template of a model, as transformers does.
 
 The rules are those of `apply_chat_template` in transformers 5 (`transformers/utils/chat_template_utils.py`). The
-tests compare the texts of both.
+tests compare the texts of agentkit and transformers.
 
 Spans
     Templates for training put the text that the model writes into a block `generation`. The environment prints a
     control character at the start and at the end of such a block. `render_chat` removes the characters and returns
     their positions. This works in macros too, where transformers finds wrong positions. If the template captures
     the output of a block, for example with `set`, the characters could change what a filter does. Then the
-    text is also rendered without these characters, and the texts must be equal.
+    template is also rendered without these characters. If the two texts differ, the result has no positions.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class ChatVariables(NamedTuple):
         tools: Declarations of tools. None if there are no tools.
         documents: Documents that the model may cite. None if there are no documents.
         add_generation_prompt: True to end the text with the start of an assistant turn.
-        others: Further variables, such as special tokens and `enable_thinking`. They have precedence.
+        others: Further variables, such as special tokens and `enable_thinking`. These variables have
+            precedence over the other attributes.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -221,7 +222,7 @@ def refuse_rendering(name: str, error: Exception) -> NoReturn:
 
 
 class _Mark:
-    """Character at the start or at the end of a span. It counts how often the template prints it."""
+    """Character at the start or at the end of a span, with the number of times that the template prints it."""
 
     __slots__ = ("_character", "_count")
 
@@ -239,7 +240,7 @@ class _Mark:
 
 
 def choose_marks(values: Any) -> tuple[str, str]:
-    """Returns two private characters that none of the values contains."""
+    """Returns two private-use characters that none of the values contains."""
     texts = [*list_texts(values)]
     code = _FIRST_MARK
     while any(chr(code) in text or chr(code + 1) in text for text in texts):
@@ -287,7 +288,7 @@ def _remove_marks(marked: str, start: str, end: str) -> Rendering:
 
 def _prepare_message(message: Mapping[str, Any]) -> dict[str, Any]:
     if type(message) is _DICT and None not in message.values() and message.keys().isdisjoint(_REASONING):
-        return cast("dict[str, Any]", message)  # templates cannot change it
+        return cast("dict[str, Any]", message)  # no copy, because templates cannot change the message
     prepared = {key: value for key, value in message.items() if value is not None}
     for key in _REASONING:
         if key in prepared:
@@ -296,7 +297,7 @@ def _prepare_message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mark_final(messages: list[dict[str, Any]], key: str, source: str, name: str) -> str:
-    """Adds a mark to the text that the model continues. Returns the text."""
+    """Adds a mark to the text that the model continues. Returns the text without the mark."""
     messages[-1] = {**messages[-1]}
     final = messages[-1].get(key)
     keys = [other for other in _REASONING if messages[-1].get(other) == final] if key in _REASONING else [key]
@@ -331,7 +332,7 @@ def _cut_continuation(rendering: Rendering, final: str, name: str) -> Rendering:
 
 
 def list_literals(source: str) -> list[str]:
-    """Returns the texts outside statements and expressions of a chat template, and its string constants.
+    """Returns the string constants of a chat template, and its texts outside of statements and expressions.
 
     Raises:
         TemplateError: The template is invalid.

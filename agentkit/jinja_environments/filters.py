@@ -19,7 +19,7 @@ _MAX_CACHED: Final = 50_000  # characters of JSON text
 
 
 class TemplateRecord(dict[str, Any]):
-    """Dict of the fields of a model or dataclass. The object also stores which fields have their default value.
+    """Dict of the fields of a pydantic model or a dataclass. It also stores which fields have their default value.
 
     The filters `yaml` and `json` omit the fields with their default value if `exclude_defaults` is True.
     """
@@ -84,7 +84,7 @@ def write_chat_json(
 
 @lru_cache(64)
 def _get_indented(compact: str, encoder: json.JSONEncoder) -> list[str]:
-    """Returns a list for the indented text of a value with this JSON text. At first, the list is empty."""
+    """Returns the cache entry of a value: an empty list at first, to which the caller adds the indented text."""
     return []
 
 

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 MAX_TIME_FORMAT: Final = 1_000
-"""Largest number of characters of a format of `strftime`. The result can be 256 times as large."""
+"""Maximum number of characters of a format for `strftime`. The result can be 256 times as long."""
 
 
 def raise_error(message: str) -> NoReturn:
@@ -50,7 +50,7 @@ class TemplateDict:
 
 @cache
 def get_namespace_class() -> type[Namespace]:
-    """Returns the class `namespace` of chat templates. As in transformers, its names do not start with `_`."""
+    """Returns the class `namespace` of chat templates. As in transformers, no attribute starts with `_`."""
     from jinja2.exceptions import SecurityError
     from jinja2.utils import Namespace as JinjaNamespace
 
@@ -67,11 +67,11 @@ def get_namespace_class() -> type[Namespace]:
             JinjaNamespace.__setitem__(self, name, value)
 
         def __repr__(self) -> str:
-            return "<Namespace>"  # without the values, which could be much text
+            return "<Namespace>"  # without the values, whose text could be long
 
     def check_name(name: object) -> None:
         if isinstance(name, str) and name.startswith("_"):
-            raise SecurityError(f"a namespace has no attribute with the name {name!r}, because it starts with _")
+            raise SecurityError(f"a namespace cannot have the attribute {name!r}, because the name starts with _")
 
     return Namespace
 

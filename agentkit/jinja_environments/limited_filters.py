@@ -51,7 +51,7 @@ def limit_filters(environment: Environment) -> None:
 
 
 def count_item(value: Any) -> Any:
-    """Counts an item of a loop with a condition. Returns the value of the condition."""
+    """Counts one item of a loop that has a condition. Returns the value of the condition unchanged."""
     count_steps(ITEM_SIZE)
     return value
 
@@ -140,7 +140,7 @@ def _check_sum(value: Any, attribute: Any = None, start: Any = 0) -> Any:
 
 
 def _check_json(value: Any, *args: Any, **options: Any) -> Any:
-    """Checks the white space and the separators of a JSON text, which are written for each item."""
+    """Checks the size of the white space and the separators that JSON text has for each item."""
     if not (args or options):
         return value
     size, nesting = find_size(value)

@@ -1,8 +1,8 @@
 """Limits of one rendering: its number of steps, and the sizes of its values.
 
 The package `agentkit.jinja_environments` describes the limits. The functions here raise the error of jinja if a
-limit is exceeded. They need a rendering, which `start_rendering` starts, so jinja cannot call them when it
-compiles a template.
+limit is exceeded. They work only after `start_rendering`, so jinja cannot call them when a template is
+compiled.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _rendering: ContextVar[_Rendering] = ContextVar("agentkit_template_rendering")
 
 
 def start_rendering(length: int) -> Token[_Rendering]:
-    """Starts the counters of a rendering. Returns the value for `end_rendering`.
+    """Starts the counters of a rendering. Returns a token for `end_rendering`.
 
     Args:
         length: Length of the longest list among the variables of the template.
@@ -187,7 +187,7 @@ def count_member_test(value: Any) -> Any:
 def find_size(value: object) -> tuple[int, int]:
     """Returns the number of characters of a value with all its parts, and the nesting of its lists and dicts.
 
-    If a part occurs several times, its size is added each time. So the size limits the text of the value.
+    If a part occurs several times, its size is added each time, as for the text of the whole value.
     """
     return _find_size(value, _rendering.get().sizes, 0)
 

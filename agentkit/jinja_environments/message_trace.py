@@ -1,8 +1,8 @@
-"""`trace_chat`: renders messages, and finds how much of the text depends on no later message.
+"""`trace_chat`: renders messages, and finds the parts of the text that no later message changes.
 
-The template reads the messages through `_TracedMessages`, which records the last message that was read. A template
-is a deterministic program. So the text that it writes before it reads a message is the same for all conversations
-with the same messages up to there.
+The template reads the messages through `_TracedMessages`, which records the last message that the template read.
+Templates are deterministic programs. If two conversations start with the same messages, their texts are equal up
+to the point at which the template reads the first different message.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def trace_chat(source: str, variables: ChatVariables, name: str = "chat template
     """Renders messages with a chat template, and returns the text and its parts.
 
     A template that uses the list of messages in an unusual way, such as `messages + []`, can fail or write another
-    text than with `render_chat`. Compare the texts.
+    text than with `render_chat`. The caller must compare the texts.
 
     Args:
         source: Text of the template, without blocks `generation`.
@@ -72,7 +72,7 @@ def trace_chat(source: str, variables: ChatVariables, name: str = "chat template
 class _TracedMessages(Sequence[Mapping[str, Any]]):
     """List of messages that records the index of the last message that was read.
 
-    An operation that depends on the number of messages reads all messages and the end of the list.
+    An operation that depends on the number of messages counts as a read of all messages and of the list's end.
 
     Args:
         messages: The messages.
@@ -90,7 +90,7 @@ class _TracedMessages(Sequence[Mapping[str, Any]]):
         self._reads = [-1] if reads is None else reads
 
     def get_last_read(self) -> int:
-        """Returns the index of the last message that was read. After the end was read, this is a larger number."""
+        """Returns the index of the last message that was read. It is larger after a read of the end."""
         return self._reads[0]
 
     def _read(self, index: int) -> None:

@@ -13,7 +13,7 @@ from agentkit.jinja_environments.limits import check_bits, check_size, check_wid
 __all__ = ["OPERATORS", "add", "check_brace_format", "check_percent_format", "concatenate", "join_pieces"]
 
 _CHUNK: Final = 10_000
-_ESCAPED: Final = 12  # largest number of characters that JSON or Python write for a character
+_ESCAPED: Final = 12  # largest number of characters that JSON or Python write for one character
 
 
 def add(*values: Any) -> Any:
@@ -115,7 +115,7 @@ def _check_fields(text: str, fields: list[str], values: list[Any]) -> None:
 
 
 def _find_length(value: Any) -> int:
-    """Returns a limit for the length of the text of a value, or of a part of the value."""
+    """Returns an upper bound for the length of the text of a value, or of a part of the value."""
     if isinstance(value, str):
         return len(value)
     if type(value).__name__ in ("Namespace", "LoopContext"):

@@ -1,6 +1,6 @@
 """Classes of the environments: jinja's sandbox with limits.
 
-The first call of a function creates the class, because jinja2 is an optional package.
+Each function creates its class at the first call, because jinja2 is an optional package.
 """
 
 from __future__ import annotations

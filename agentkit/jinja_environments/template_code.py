@@ -5,11 +5,12 @@ The code differs from the code of jinja in these points:
 
 - A loop, macro, block or template counts the steps of its body each time that the body runs.
 - Operators and slices that create values call functions of `operators` and `limits`, which limit the results.
-- `message.role` reads the key of a dict first if no method of dicts has this name. The result is that of
-  jinja's sandbox, which searches for an attribute first.
+- `message.role` reads the key of a dict first if no method of dicts has this name. The result is the
+  same as in jinja's sandbox, which searches for an attribute first.
 - Methods of texts are called directly if the arguments are constants or names.
 
-Names and texts of a template are written only with `repr`, or if they are in a list of allowed names.
+To prevent the injection of code, names and texts of a template are written only with `repr`, or if they are in a
+list of allowed names.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ else:
 __all__ = ["BoundedCode", "count_bodies"]
 
 _STEPS: Final = 3  # steps of a node
-_BODY: Final = 5  # nodes that a body counts in addition to its nodes
-_PRINTED: Final = 6  # nodes that a printed value counts in addition, because its text needs memory
+_BODY: Final = 5  # number that is added to the nodes of a body
+_PRINTED: Final = 6  # nodes that a printed value adds, because its text needs memory
 _CALLS: Final = frozenset({"Call", "Filter", "Test"})
 _UNCOUNTED: Final = frozenset({"Const", "Keyword", "Operand", "TemplateData"})
 _BODIES: Final = frozenset({"Block", "CallBlock", "For", "Macro", "Template"})
@@ -51,10 +52,10 @@ _LOOP_NAMES: Final = frozenset({"first", "index", "index0", "last", "length", "n
 
 
 def count_bodies(node: Any) -> int:
-    """Adds a statement to each body that can run several times. The statement is the number of steps of the body.
+    """Adds a statement to each body that can run several times. The statement counts the steps of the body.
 
     Returns:
-        The number of nodes that run if the parent of this node runs once. The nodes in its body are not included.
+        The number of nodes that run if the parent of this node runs once, without the nodes in this node's body.
     """
     kind = type(node).__name__
     if kind in _CALLS and node.dyn_args is not None:
@@ -88,7 +89,7 @@ def _apply_filter(node: Any, name: str) -> nodes.Filter:
 
 
 class BoundedCode(CodeGenerator):
-    """Writer of the code of templates. A subclass also has the base class `CodeGenerator` of jinja."""
+    """Writer of the code of templates. A subclass must add `CodeGenerator` of jinja as a base class."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         for line in _IMPORTS.splitlines():  # jinja counts the lines of the code for the lines in errors
@@ -188,7 +189,7 @@ class BoundedCode(CodeGenerator):
         self.write(")" if is_measured else "")
 
     def _write_key(self, node: nodes.Node, key: str, function: str, frame: Frame) -> None:
-        """Writes the access to a key of a dict. The function is called if there is no dict or no such key."""
+        """Writes code that reads a key of a dict, and calls `function` if the value is no dict or lacks the key."""
         value = self.temporary_identifier()
         self._write_call(f"({value}[{key!r}] if type({value} := ", frame, node)
         self.write(f" is dict and {key!r} in {value} else {function}({value}, {key!r}))")
@@ -220,7 +221,7 @@ def _is_small(node: Any) -> bool:
 
 
 def _is_text_call(node: nodes.Call) -> bool:
-    """Returns True for a call such as `text.strip("x")`. The code contains its arguments twice."""
+    """Returns True for a call such as `text.strip("x")` whose arguments the generated code can repeat."""
     has_values = all(_is(value, "Const") or _is(value, "Name") for value in node.args)
     if not has_values or node.kwargs or node.dyn_args or node.dyn_kwargs or not _is(node.node, "Getattr"):
         return False

@@ -26,8 +26,8 @@ TEXT_METHODS: Final = frozenset(name for name in dir(str) if not name.startswith
 REFUSED_METHODS: Final = frozenset(
     {"encode", "expandtabs", "from_bytes", "maketrans", "striptags", "to_bytes", "translate"}
 )
-"""Methods of texts and numbers that templates cannot use. They create bytes, or the size of the
-result or the time has no limit."""
+"""Methods of texts and numbers that templates cannot use. These methods create bytes, or need
+unlimited time or memory."""
 
 
 def call_text_method(text: str, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -76,4 +76,4 @@ _CHECKS: Final[dict[str, Callable[..., tuple[Any, ...]]]] = {
     "rjust": _check_widths,
     "zfill": _check_widths,
 }
-"""Functions that check the result of a method before the call. They return the arguments of the call."""
+"""Functions that check the size of the result before a call of a method, and return the arguments of the call."""

@@ -1,7 +1,7 @@
 """Ollama's `/api/generate` API in raw mode, which continues the text of a prompt.
 
-agentkit writes the prompt with the chat template of the model, and reads the text of the reply with its response
-template. Read `convert` first.
+agentkit writes the prompt with the chat template of the model, and parses the text of the reply with the
+response template of the model. Read `convert` first.
 """
 
 from __future__ import annotations

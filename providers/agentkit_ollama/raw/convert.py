@@ -2,8 +2,8 @@
 
 Facts about the server, from its source (server/routes.go, model/vocabulary.go, runner; read on 2026-11-26):
 
-- With `raw`, the server uses the prompt unchanged. But if the vocabulary of the model says so, it adds the bos
-  token even to a prompt that begins with it.
+- With `raw`, the server uses the prompt unchanged, except for the bos token. If the vocabulary of the model
+  requires this token, the server adds the token even to a prompt that begins with the token.
 - Control tokens stay in the text of a reply, except the token that ended the reply.
 - For a model with thinking, the server removes thinking from the text of a reply, unless `think` is false.
 """
@@ -22,7 +22,7 @@ __all__ = ["OllamaRawFormatter", "OllamaRawMultiAgentFormatter"]
 
 
 class OllamaRawFormatter(ChatTemplateFormatter):
-    """Formatter for `/api/generate` in raw mode, for `await ollama.AsyncClient().generate(model=…, **request)`.
+    """Formatter for `/api/generate` in raw mode, whose requests are arguments of `ollama.AsyncClient().generate`.
 
     The option `template` is required. The request has `prompt`, `raw` and `think`, and the option `stop` if the
     template ends turns with a text that is no control token.

@@ -19,14 +19,14 @@ from agentkit_ollama.raw.convert import OllamaRawFormatter
 
 __all__ = ["OllamaRawParser"]
 
-_THINKING: Final = (-1,)  # before all content that is read from the text
+_THINKING: Final = (-1,)  # before all content that the parser reads from the text
 
 
 class OllamaRawParser(PromptReplyParser):
     """Parser for complete and streamed replies: `GenerateResponse` objects, their dicts, or stream lines.
 
-    `metadata["reply"]` of the message has the durations in nanoseconds under `durations`, and the log
-    probabilities, if requested, under `logprobs`.
+    `metadata["reply"]` of the message has the dict `durations`, in nanoseconds. If the request asked for log
+    probabilities, the metadata also has the list `logprobs`.
 
     Source of these facts: api/types.go of Ollama, `GenerateResponse`.
     """

@@ -3,12 +3,13 @@
 Facts about the servers, read on 2026-11-26:
 
 - vLLM (vllm/entrypoints/openai/completion/protocol.py) adds the bos token to a prompt, unless
-  `add_special_tokens` is false. It removes control tokens from the text of a reply, unless `skip_special_tokens`
-  is false, but never shows the token that ended the reply.
-- llama.cpp (tools/server) ignores `add_special_tokens`. If the vocabulary says so, it adds the bos token even to a
-  prompt that begins with it. It removes control tokens from the text of a reply, except `preserved_tokens`.
-- text-generation-inference (router/src/server.rs) adds the bos token if the tokenizer does, and always removes
-  control tokens from the text.
+  `add_special_tokens` is false. vLLM removes control tokens from the text of a reply, unless `skip_special_tokens`
+  is false, and always removes the token that ended the reply.
+- llama.cpp (tools/server) ignores `add_special_tokens`. If the vocabulary of the model requires the bos token,
+  llama.cpp adds this token even to a prompt that begins with the token. llama.cpp removes control tokens from the
+  text of a reply, except `preserved_tokens`.
+- text-generation-inference (router/src/server.rs) adds the bos token if the tokenizer of the model adds this
+  token. The server always removes control tokens from the text of a reply.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ __all__ = ["OpenAICompletionsFormatter", "OpenAICompletionsMultiAgentFormatter"]
 
 
 class OpenAICompletionsFormatter(ChatTemplateFormatter):
-    """Formatter for `/v1/completions`, for `client.completions.create(model=…, **request)`.
+    """Formatter for `/v1/completions`. Send a request with `client.completions.create(model=…, **request)`.
 
     The option `template` is required. The request has `prompt`, the fields of vLLM and llama.cpp in `extra_body`,
     and `stop` if the template ends turns with a text that is no control token.
 
     If the template comes from a GGUF file, the prompt follows the rules of llama.cpp for the bos token. Otherwise,
-    the request asks the server not to add the bos token, which only vLLM supports. For llama.cpp and
-    text-generation-inference, pass `server_adds_bos=True` in this case if the tokenizer adds the bos token.
+    the request asks the server not to add the bos token. Only vLLM follows this request. For other servers, pass
+    `server_adds_bos=True` if the tokenizer adds the bos token.
     """
 
     base = ChatTemplateFormatter.base.override({"name": "/v1/completions", "issuer": "openai-completions"})
