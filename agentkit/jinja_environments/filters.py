@@ -19,7 +19,7 @@ _MAX_CACHED: Final = 50_000  # characters of JSON text
 
 
 class TemplateRecord(dict[str, Any]):
-    """Dict of the fields of a pydantic model or a dataclass. It also stores which fields have their default value.
+    """Dict of the fields of a pydantic model or a dataclass, and the names of the fields with their default value.
 
     The filters `yaml` and `json` omit the fields with their default value if `exclude_defaults` is True.
     """

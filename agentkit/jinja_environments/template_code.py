@@ -189,7 +189,7 @@ class BoundedCode(CodeGenerator):
         self.write(")" if is_measured else "")
 
     def _write_key(self, node: nodes.Node, key: str, function: str, frame: Frame) -> None:
-        """Writes code that reads a key of a dict, and calls `function` if the value is no dict or lacks the key."""
+        """Writes code that reads a key of a dict, or calls `function` if the value is no dict or lacks the key."""
         value = self.temporary_identifier()
         self._write_call(f"({value}[{key!r}] if type({value} := ", frame, node)
         self.write(f" is dict and {key!r} in {value} else {function}({value}, {key!r}))")
