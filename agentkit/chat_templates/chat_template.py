@@ -136,7 +136,7 @@ class ChatTemplate:
 
         The templates are in `chat_template.jinja`, `additional_chat_templates/NAME.jinja`,
         `tokenizer_config.json` and `chat_template.json`. At least one of these files must contain a template. The
-        tokens are in `tokenizer_config.json` and `tokenizer.json`.
+        special tokens and the control tokens are in `tokenizer_config.json` and `tokenizer.json`.
 
         Raises:
             OptionError: The folder does not exist, has no template, or a file is not valid JSON.
@@ -161,7 +161,8 @@ class ChatTemplate:
     def from_tags(cls, tags: Mapping[str, tuple[str, str]], *, name: str = "tags") -> ChatTemplate:
         r"""Returns a template that writes a text before and after the messages of each role, as in torchtune.
 
-        Messages of roles without tags are written unchanged. The tags of a reply are part of its span.
+        The template writes messages of roles without tags unchanged. `RenderedChat.spans` includes the tags of
+        replies.
 
         Args:
             tags: Texts before and after a message, by role: `{"user": ("U: ", "\n")}`. The roles are `system`,
@@ -177,7 +178,7 @@ class ChatTemplate:
 
     @classmethod
     def from_function(cls, function: TemplateFunction, *, name: str = "function") -> ChatTemplate:
-        """Returns a template whose text a function writes. By default, `render` does not check the order of roles.
+        """Returns a template that calls a function to write the text. `render` checks roles only on request.
 
         Args:
             function: Function that takes the messages as dicts, and a dict of all other variables, and returns the
@@ -211,17 +212,17 @@ class ChatTemplate:
             tools: Tools that the model may call.
             documents: Documents that the model may cite, as dicts with `title` and `text`.
             add_generation_prompt: True to end the text with the start of an assistant turn. None means True if the
-                last message is from a user or is a tool result, and False otherwise.
+                last message is from a user or is a tool result, unless `continue_final_message` is set.
             continue_final_message: True to end the text after the text of the last message, which the model then
-                continues. The name of a key, such as `reasoning_content`, continues the value of this key.
+                continues. Pass the name of a key, such as `reasoning_content`, to continue the value of this key.
             now: Time that the template reads. None means the current local time.
             on_special_tokens: Treatment of control tokens in texts of users, in tool results, in documents, in
                 names of speakers, and in declarations of tools. `keep` keeps them, as in transformers. `raise`
                 raises an error with the place of the text. `space` adds a space after the first character of each
                 control token, so that tokenizers read the token as plain text.
             validate: True to check the order of roles. None means the attribute `validates` of the template.
-            chat_template: Name of the template, if there are several. None means `tool_use` if there are tools and
-                such a template, and `default` otherwise.
+            chat_template: Name of the template, if there are several. None means `tool_use` if this template
+                exists and there are tools, and `default` otherwise.
             **variables: Further variables of the template, such as `enable_thinking=False`.
 
         Raises:
@@ -299,13 +300,13 @@ class ChatTemplate:
     def trace(
         self, msgs: Sequence[Msg], *, tools: Sequence[ToolLike] = (), now: datetime | None = None, **variables: Any
     ) -> ChatTrace:
-        """Renders a conversation with a generation prompt, and finds the texts that no later message changes.
+        """Renders a conversation with a generation prompt, and finds the texts that no later message can change.
 
         `ChatTrace.ends` has one length for each message that the template reads. Templates read each tool result
-        as a message of its own.
+        as a separate message.
 
         Args:
-            msgs: The conversation, which `render` accepts.
+            msgs: A conversation that `render` accepts.
             tools: Tools that the model may call.
             now: Time that the template reads. None means the current local time.
             **variables: Further variables of the template.
@@ -315,7 +316,7 @@ class ChatTemplate:
                 the text.
         """
         if self.function is not None:
-            raise TemplateError(self.name, "a function writes the text, so its parts are unknown")
+            raise TemplateError(self.name, "a function writes the text, so the positions of messages are unknown")
         return trace_chat(*self._prepare(msgs, tools, True, now, variables), self.name)
 
     def _prepare(
@@ -342,7 +343,7 @@ class ChatTemplate:
         """Returns the messages with the tags of their roles as further text blocks, as templates of torchtune do.
 
         Raises:
-            OptionError: The template is not from `from_tags`, or has no tags.
+            OptionError: The template is not from `from_tags`.
         """
         from agentkit.chat_templates.tag_templates import wrap_messages
 
@@ -426,8 +427,8 @@ class ChatTemplate:
         """Returns the text of the template for a request.
 
         Args:
-            name: Name of the template. None means `tool_use` if there are tools and such a template, and `default`
-                otherwise.
+            name: Name of the template. None means `tool_use` if this template exists and there are tools, and
+                `default` otherwise.
             has_tools: True if the request has tools.
 
         Raises:
@@ -455,7 +456,7 @@ class ChatTemplate:
 
 
 def _find_near(text: str, content: str, position: int) -> int:
-    """Returns `text.find(content, position)`. A content that is near the position is found faster."""
+    """Returns `text.find(content, position)`. The search is faster if the content is near the position."""
     start = text.find(content[:40], position, position + 2_000)
     return start if start >= 0 and text.startswith(content, start) else text.find(content, position)
 
@@ -486,7 +487,7 @@ class _Rendering:
         )
 
     def _find_media(self, text: str) -> list[RenderedMedia]:
-        """Finds the placeholders of media: in a second rendering, private characters enclose each placeholder."""
+        """Finds the placeholders of media. A second rendering marks placeholders with private-use characters."""
         blocks = self.written.media
         if not blocks:
             return []
@@ -510,7 +511,7 @@ class _Rendering:
         return [RenderedMedia(block, offset) for (block, _), offset in zip(blocks, offsets, strict=True)]
 
     def _find_omitted(self, text: str) -> list[OmittedBlock]:
-        """Returns the texts that the template did not write. Templates may remove outer white space."""
+        """Returns the blocks whose text the template did not write. Outer white space may be missing."""
         omitted: list[OmittedBlock] = []
         unwritten = self._list_unwritten()
         missing = set[str]()
@@ -525,15 +526,15 @@ class _Rendering:
                 continue  # the template changes the order of texts, or writes the text as JSON
             else:
                 if item.type not in unwritten:
-                    missing.add(content)  # each search reads the whole text, and names of tools are often equal
+                    missing.add(content)  # a search reads the whole text, and tool names often recur
                 omitted.append(OmittedBlock(item.path, "the template does not write the text"))
         return omitted
 
     def _list_unwritten(self) -> list[str]:
         """Returns the types of blocks that the template never writes.
 
-        The text of such a block can be a part of another text, so a search for the text is no proof. The list is
-        empty if the caller passed variables, because variables can change what the template writes.
+        A search for the text of such a block proves nothing, because another text can contain this text. The list
+        is empty if the caller passed variables, because variables can change what the template writes.
         """
         probe = self.template.probe
         types = {item.type for item in self.written.texts} - {"text"}

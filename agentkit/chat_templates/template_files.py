@@ -1,7 +1,8 @@
 """Reads chat templates from the files of a model: a folder as on Hugging Face, or a GGUF file.
 
 In a folder, `chat_template.jinja` has precedence over `tokenizer_config.json`, and files in the folder
-`additional_chat_templates` over the named templates in `tokenizer_config.json` (Hugging Face, chat templates).
+`additional_chat_templates` have precedence over the named templates in `tokenizer_config.json` (Hugging Face, chat
+templates).
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _read_special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _list_control_tokens(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the added tokens of a tokenizer. The tokenizer encodes each of them in a text as one token."""
+    """Yields the added tokens of a tokenizer. The tokenizer encodes each added token in a text as one token."""
     added = cast("list[object]", _read_json(folder / "tokenizer.json").get("added_tokens") or [])
     for token in (*added, *as_object(config.get("added_tokens_decoder")).values()):
         if text := read_token(token).strip():
