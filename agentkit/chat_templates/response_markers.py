@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["MarkerMatch", "MarkerPattern", "MarkerWatch", "Role", "compile_pattern"]
 
 Role: TypeAlias = Literal["open", "close"]
-"""`open` for a marker before the text of a field, `close` for a marker after it."""
+"""`open` for a marker before the text of a field, `close` for a marker after this text."""
 
 _LEFT_CONTEXT: Final = re.compile(r"\(\?<[=!]|\\[bBAGmMKX]|(?<!\[)\^|\(\?r")
 """Parts of a regular expression whose result depends on earlier text."""

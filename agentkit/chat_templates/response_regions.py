@@ -82,7 +82,7 @@ class ValueRegion:
         self._pieces.append(text)
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. A text that does not have the form of the field is kept as text."""
+        """Ends the region. If the text does not have the form of the field, the value is the text."""
         field, text = self._field, "".join(self._pieces)
         try:
             value = parse_value(field, text, captures)

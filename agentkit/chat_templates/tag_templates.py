@@ -48,7 +48,7 @@ _OTHER_BODY: Final = (
     '{%- if message.role == "assistant" %}{%- generation %}{{- message.content }}{%- endgeneration %}'
     "{%- else %}{{- message.content }}{%- endif %}"
 )
-"""Jinja text for a message without tags. The text of an assistant is also in a `generation` block."""
+"""Jinja text for a message without tags. A message of an assistant is in a `generation` block here too."""
 
 
 def _quote(text: str) -> str:

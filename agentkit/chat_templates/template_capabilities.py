@@ -1,4 +1,4 @@
-"""`as_capabilities`: capabilities with which formatters write only messages that a chat template accepts."""
+"""`as_capabilities`: converts the report about a chat template to capabilities for formatters."""
 
 from __future__ import annotations
 

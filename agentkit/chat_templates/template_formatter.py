@@ -1,4 +1,4 @@
-"""`ChatTemplateFormatter`: formatter whose requests are texts of a chat template."""
+"""`ChatTemplateFormatter`: formatter whose requests contain the text that a chat template writes."""
 
 from __future__ import annotations
 

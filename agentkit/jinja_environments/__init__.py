@@ -26,7 +26,7 @@ These limits apply too:
 - A width or count that a template passes to a filter or method is at most 100,000, as in jinja's `range`.
 - A number has at most 100,000 bits. Calls of macros have at most 200 nested levels, and so do lists and dicts.
 - Chat templates have at most 1,000,000 characters.
-- There are no random functions, and no methods for bytes, such as `encode`.
+- There are no random functions, and no methods that create bytes, such as `encode`.
 
 The steps depend only on the template and the values, so equal renderings have equal results on all machines.
 
