@@ -1,4 +1,4 @@
-"""`find_block` and `find_thinking`: find the texts that a template writes because of single blocks."""
+"""`find_block` and `find_thinking`: find the text that a template writes for a block, or for thinking."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from agentkit.training.text_spans import Span, find_difference
 __all__ = ["find_block", "find_thinking"]
 
 _OTHER_TEXT: Final = "\U0010fffd"
-"""Text that no message contains: a private character."""
+"""Placeholder for the text of a block: a private-use character, which messages do not contain."""
 
 
 def find_block(rendered: ReplySpans, index: int, number: int) -> Span | None:
-    """Returns the text that the template writes because of one block. Returns None if there is no such text.
+    """Returns the span that the template writes for a block. Returns None if the template writes nothing for it.
 
-    The conversation is also rendered without the block. The result is the part that is only in the first text.
+    The conversation is rendered with and without the block. The span is the difference between the two texts.
 
     Raises:
         MessageError: The template refuses the conversation without the block.
@@ -30,10 +30,10 @@ def find_block(rendered: ReplySpans, index: int, number: int) -> Span | None:
 
 
 def find_thinking(rendered: ReplySpans) -> list[Span]:
-    """Returns the texts that the template writes because of the thinking in replies.
+    """Returns the spans that the template writes for the thinking in replies.
 
-    The conversation is rendered without any thinking. If this changes other texts than the replies with thinking,
-    it is rendered without the thinking of one reply at a time.
+    The conversation is rendered without any thinking. If this changes more than the replies with thinking, the
+    conversation is rendered once for each of these replies, without the thinking of that reply.
 
     Raises:
         MessageError: The template refuses a conversation without thinking.
@@ -51,7 +51,7 @@ def _list_thinking(msg: Msg) -> list[int]:
 
 
 def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int]]) -> list[Span | None] | None:
-    """Compares each reply with the same reply without thinking. Returns None if other texts differ too."""
+    """Compares the replies with and without thinking. Returns None if other texts differ too."""
     turns, msgs = rendered.list_turns(), list(rendered.sample.msgs)
     if len(turns) != len(rendered.all_replies):
         return None
@@ -93,12 +93,12 @@ def _find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> 
 def _list_replies(rendered: ReplySpans) -> list[Span]:
     try:
         return rendered.find_all_replies()
-    except MessageError:  # the template writes earlier messages differently
+    except MessageError:  # later messages change the text of earlier messages
         return []
 
 
 def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
-    """Returns the text without some blocks. If the template refuses this, the blocks get another text."""
+    """Renders the conversation without some blocks, or with a placeholder in them if the template needs them."""
     msgs = list(rendered.sample.msgs)
     for is_replaced in (False, True):
         msgs[index] = _replace_blocks(rendered.sample.msgs[index], numbers, is_replaced=is_replaced)
@@ -112,7 +112,7 @@ def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) 
 
 
 def _replace_blocks(msg: Msg, numbers: Collection[int], *, is_replaced: bool) -> Msg:
-    """Returns a message without some blocks, or with another text in these blocks."""
+    """Returns a message in which some blocks are missing, or contain a placeholder."""
     blocks = [
         block if number not in numbers else _replace_text(block) if is_replaced else None
         for number, block in enumerate(msg.blocks)
@@ -121,14 +121,14 @@ def _replace_blocks(msg: Msg, numbers: Collection[int], *, is_replaced: bool) ->
 
 
 def _replace_text(block: Block) -> Block | None:
-    """Returns a block of the same type with another text. Returns None for a block without text."""
+    """Returns a text or thinking block with a placeholder. Returns None for any other block."""
     if isinstance(block, TextBlock):
         return TextBlock(_OTHER_TEXT)
     return ThinkingBlock(_OTHER_TEXT) if isinstance(block, ThinkingBlock) else None
 
 
 def _get_content(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
-    """Returns the text that the template writes for blocks of one type, without outer white space."""
+    """Returns the texts, thinking or tool names of blocks, without outer white space."""
     blocks = [rendered.sample.msgs[index].blocks[number] for number in numbers]
     texts = [
         block.text

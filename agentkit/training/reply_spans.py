@@ -1,9 +1,9 @@
 """`ReplySpans`: renders a sample, and finds the texts of its messages in the rendered text.
 
-A template with `{% generation %}` blocks marks the texts of the model. With many other templates, one rendering
-proves where the replies are (see `traced_replies`). Otherwise two shorter conversations are rendered for each
-message. The first ends before the message, and the second ends with the message. The text of the whole
-conversation must start with both texts. The text of the message is between their ends.
+A template with `{% generation %}` blocks marks the replies. For many other templates, one rendering is enough
+to find all replies (see `traced_replies`). Otherwise two shorter conversations are rendered for each message. The
+first ends before the message, and the second ends with the message. The text of the whole conversation must start
+with both texts. The message begins where the first text ends, and ends where the second text ends.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _ADVICE: Final = (
 )
 
 _OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt", "now", "validate"})
-"""Names that a variable of a template cannot have, because `tokenize` passes the values."""
+"""Names that a template variable cannot have, because `tokenize` passes these arguments itself."""
 _RENDER_OPTIONS: Final = frozenset({"chat_template", "continue_final_message", "documents", "on_special_tokens"})
-"""Names of further options of `ChatTemplate.render`, which a row can contain as variables."""
+"""Options of `ChatTemplate.render` that a row can set in its column `chat_template_kwargs`."""
 
 _OTHER_TEXT: Final = "\U0010fffd"
-"""Text that no message contains: a private character."""
+"""Placeholder for the text of a message: a private-use character, which messages do not contain."""
 
 
 @dataclass
 class ReplySpans:
-    """Rendered sample, in which the texts of messages can be found.
+    """Rendered sample. The methods return the positions of messages in the rendered text.
 
     Attributes:
         sample: The sample.
@@ -67,11 +67,11 @@ class ReplySpans:
         return self.chat.text
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
-        """Renders messages with the tools of the sample. `is_open` ends the text with the start of a reply."""
+        """Renders messages with the tools of the sample. If `is_open`, the text ends with a generation prompt."""
         variables = self.sample.variables
         for name in sorted(variables.keys() & _OPTIONS):
             place = f"extra.chat_template_kwargs.{name}"
-            raise MessageError(place, "this is no variable of the template", "Remove the variable.")
+            raise MessageError(place, "`tokenize` passes this argument itself", "Remove the variable.")
         options: dict[str, Any] = {"tools": self.sample.tools, "add_generation_prompt": is_open, "now": self.now}
         if variables.keys() & _RENDER_OPTIONS:
             rendered = self.template.render(msgs, validate=False, **options, **variables)
@@ -80,7 +80,7 @@ class ReplySpans:
 
     @cached_property
     def marked(self) -> tuple[Span, ...]:
-        """The texts that the template marks, each with the stop token. Empty if the template marks no texts."""
+        """Spans of the `{% generation %}` blocks, each with the stop token after it. Empty without blocks."""
         spans = [span for span in self.chat.spans if span[0] < span[1]]
         if spans and self.template.check().ends_with_stop_token is False:
             return tuple((start, self._include_stop(end)) for start, end in spans)
@@ -97,11 +97,11 @@ class ReplySpans:
 
     @cached_property
     def prompts(self) -> tuple[str, ...]:
-        """The texts that the template writes before a reply (see `find_generation_prompts`)."""
+        """Texts that the template can write before a reply (see `find_generation_prompts`)."""
         return find_generation_prompts(self.template, self.sample.variables)
 
     def find_all_replies(self) -> list[Span]:
-        """Returns the text of each reply, from all agents, without the generation prompt."""
+        """Returns the spans of the replies of all agents, without the generation prompts."""
         if self.marked:
             return [self._cut_generation_prompt(span) for span in self.marked]
         return [span for index in self.all_replies for span in self.find_reply(index)]
@@ -112,7 +112,9 @@ class ReplySpans:
         return replace(self.sample, viewer=None).replies
 
     def find_reply(self, index: int) -> list[Span]:
-        """Returns the texts of the reply with this index, without the generation prompt.
+        """Returns the spans of the reply with this index, without the generation prompt.
+
+        A template can mark several parts of one reply. Otherwise there is one span.
 
         Raises:
             MessageError: The text of the reply cannot be found.
@@ -125,7 +127,7 @@ class ReplySpans:
         return [self._cut_generation_prompt(span) for span in self.marked if start <= span[0] < end]
 
     def find_written_reply(self, index: int) -> list[Span]:
-        """Returns the texts of a reply, even if later messages changed the texts.
+        """Returns the spans of a reply, even if later messages changed the text of the reply.
 
         Raises:
             MessageError: The text of the reply cannot be found.
@@ -149,7 +151,7 @@ class ReplySpans:
 
     @cached_property
     def _traced(self) -> Mapping[int, Span]:
-        """The texts of all replies by index, if one rendering proves where they are. Otherwise empty."""
+        """Spans of all replies by index. Empty if one rendering is not enough to find all replies."""
         if len(self.all_replies) < 2 or self._trace is None:
             return {}
         replies = find_traced_replies(self.text, self._trace, self.sample.msgs, self.all_replies, self._markers)
@@ -165,7 +167,7 @@ class ReplySpans:
 
     @cached_property
     def _rewritten(self) -> Mapping[int, Span]:
-        """The texts of all replies by index, if later messages may have changed them. Empty if unknown."""
+        """Spans of all replies by index, whose texts later messages may have changed. Empty if unknown."""
         if self._trace is None:
             return {}
         return find_rewritten_replies(self.text, self._trace, self.all_replies, self._markers) or {}
@@ -176,14 +178,14 @@ class ReplySpans:
         return ReplyMarkers(self.prompts, self.template.check().stop_token, eos)
 
     def _cut_generation_prompt(self, span: Span) -> Span:
-        if self.template.tags is not None:  # the text of a reply begins with the tag
+        if self.template.tags is not None:  # the marked text of a reply begins with the tag
             start = span[0] + len(self.prompts[0] if self.prompts else "")
             return (start, span[1]) if start <= span[1] else span
         prompt = locate_generation_prompt(self.text, span[0], self.prompts)
         return (prompt[1], span[1]) if prompt and prompt[1] <= span[1] else span
 
     def add_generation_prompt(self, span: Span) -> Span:
-        """Returns the text of a reply together with the generation prompt before it."""
+        """Extends the span of a reply to the start of its generation prompt."""
         prompt = locate_generation_prompt(self.text, span[0], self.prompts)
         return (prompt[0], span[1]) if prompt else span
 
@@ -202,7 +204,7 @@ class ReplySpans:
     def _find_prompt_end(self, index: int) -> int:
         opened = self.render(self.sample.msgs[:index], is_open=True).text
         prompt, *others = self.prompts or ("",)
-        for first in others:  # the prompt opens thinking, and the reply has none
+        for first in others:  # the generation prompt opens thinking, but the reply has no thinking
             start = opened.removesuffix(prompt) + first
             if not self.text.startswith(opened) and self.text.startswith(start):
                 return len(start)
@@ -211,7 +213,7 @@ class ReplySpans:
     # -- messages ----------------------------------------------------------------------------------------------
 
     def find_message(self, index: int) -> Span:
-        """Returns the text of a message, with the texts that the template writes around it.
+        """Returns the span of a message, with the header and the end token that the template writes.
 
         Raises:
             MessageError: The text of the message cannot be found.
@@ -234,8 +236,8 @@ class ReplySpans:
     def _match(self, text: str, index: int) -> int:
         if not self.text.startswith(text):
             reason = (
-                f"the chat template {self.template.name!r} writes earlier messages differently when others "
-                "follow, so the text of the message cannot be found"
+                f"the chat template {self.template.name!r} changes the text of earlier messages when other "
+                "messages follow, so the text of this message cannot be found"
             )
             self._refuse(index, reason)
         return len(text)
@@ -244,7 +246,7 @@ class ReplySpans:
         raise MessageError(f"msgs[{index}]", reason, _ADVICE)
 
     def is_unchanged(self, index: int) -> bool:
-        """Returns True if the whole text starts with the prompt of a reply and with the text of the reply."""
+        """Returns True if later messages change neither the text of a reply nor the text before the reply."""
         traced = self._traced.get(index) if not self.marked else None
         if traced and self.text.endswith(self.prompts[0], 0, traced[0]):
             return True
@@ -259,18 +261,18 @@ class ReplySpans:
     # -- parts -------------------------------------------------------------------------------------------------
 
     def list_turns(self) -> list[Span]:
-        """Returns the text of each reply with its generation prompt, if the replies are marked or traced."""
+        """Returns the spans of replies and generation prompts. Empty if replies are neither marked nor traced."""
         return [self.add_generation_prompt(span) for span in self.marked or self._traced.values()]
 
     def find_unwritten_stops(self) -> list[Span]:
-        """Returns the stop tokens after replies that were cut off, which the model did not write."""
+        """Returns the spans of stop tokens that the template wrote after replies that were cut off."""
         indexes = [index for index in self.all_replies if _is_cut_off(self.sample.msgs[index])]
         stop = self.template.check().stop_token if indexes else ""
         spans: list[Span] = []
         for index in indexes if stop else ():
             try:
                 reply = self.find_reply(index)[-1:]
-            except MessageError:  # the template rewrites this earlier reply, so the reply is not trained
+            except MessageError:  # later messages change this reply, so the reply is not trained
                 continue
             for start, end in reply:
                 text = self.text[start:end].rstrip()
@@ -279,7 +281,7 @@ class ReplySpans:
         return spans
 
     def find_start(self) -> int:
-        """Returns the index after the system messages and the declarations of tools."""
+        """Returns the position after the system messages and the tool declarations."""
         msgs = self.sample.msgs
         count = next((index for index, msg in enumerate(msgs) if msg.role != "system"), len(msgs))
         bos = self.template.special_tokens.get("bos_token") or ""
@@ -297,8 +299,8 @@ class ReplySpans:
     def _find_header(self, index: int, floor: int) -> int:
         """Returns the start of the text that the template writes before a message, such as `<|im_start|>user`.
 
-        The text begins as the generation prompt does, at least with a sign such as `<|`. Returns 0 if the start is
-        unknown.
+        The header must begin with the same characters as the generation prompt, for example with `<|`. Returns 0
+        if no such text is found.
         """
         other = self._try_render(
             [*self.sample.msgs[:index], replace(self.sample.msgs[index], content=_OTHER_TEXT)]

@@ -1,4 +1,4 @@
-"""`Sample`: a conversation for training, with weights that say which messages a model learns."""
+"""`Sample`: a conversation for training, with weights that select the messages to train."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Sample:
     Attributes:
         msgs: The conversation, as the model reads it. Replies of the model have the role `assistant`.
         tools: Tools that the model may call.
-        weights: One weight for each message, or a list of one weight for each block of the message. 1 is trained,
-            0 is not trained, and None leaves the decision to the argument `train_on` of `tokenize`. None instead
-            of a list means that no message has a weight.
+        weights: One item for each message: a weight, or a list with one weight for each block of the message. The
+            weight 1 means trained, and 0 means not trained. With None, the argument `train_on` of `tokenize`
+            decides. None instead of the whole list means that no message has a weight.
         viewer: Name of the agent whose replies are trained. Other messages with the role `assistant` are then not
             trained. None means that the replies of all agents are trained.
         tokens: Recorded token ids of replies, by the index of the message. `tokenize` uses these ids instead of
             encoding the text of the reply.
-        source: Origin of the sample for the application, such as the name of a log.
-        rejected: Whole conversation with the reply that the model should not write, for training on preferences.
-            Empty if there is none.
-        extra: JSON object with the other columns of a row, such as `parallel_tool_calls` or `label`. The variables
-            in `chat_template_kwargs` are passed to the chat template.
+        source: Text of the application that describes the origin of the sample, such as the name of a log.
+        rejected: For training on preferences: the whole conversation, with a reply that the model should not
+            write. Empty if there is no such conversation.
+        extra: JSON object with the columns of a row that have no other attribute, such as `label`. The variables
+            in the column `chat_template_kwargs` are passed to the chat template.
 
     Raises:
         MessageError: A message or tool is invalid.
@@ -89,7 +89,7 @@ class Sample:
 
     @property
     def replies(self) -> tuple[int, ...]:
-        """Indexes of the messages that the model wrote: those of the viewer, or of all agents."""
+        """Indexes of the replies of the viewer, or of all agents if `viewer` is None."""
         viewer = self.viewer
         return tuple(
             index
@@ -113,7 +113,7 @@ class Sample:
         return None if self.weights is None else cast("MessageWeight", self.weights[index])
 
     def as_rejected(self) -> Sample:
-        """Returns the sample whose messages are the rejected conversation.
+        """Returns a copy whose messages are the rejected conversation, without weights and token ids.
 
         Raises:
             OptionError: There is no rejected conversation.
@@ -154,7 +154,7 @@ _set_extra = slot_setter(Sample, "extra")
 
 
 def is_reply(msg: Msg) -> bool:
-    """Returns True if a model wrote the message: it has tool calls, or the role assistant and no tool result."""
+    """Returns True if the message has tool calls, or has the role `assistant` and no tool results."""
     return bool(msg.features & Feature.ASSISTANT)
 
 

@@ -24,11 +24,11 @@ __all__ = [
 Encode: TypeAlias = Callable[[str], tuple[Sequence[int], Sequence[tuple[int, int]]]]
 """Function that returns the token ids of a text, and the start and end of each token as indexes of the text.
 
-The function adds no special tokens. It reads the special tokens that the text contains.
+The function converts special tokens in the text to their ids. It adds no special tokens.
 """
 
 Decode: TypeAlias = Callable[[Sequence[int]], str | None]
-"""Function that returns the text of tokens, with special tokens. None if an id is no token."""
+"""Function that returns the text of token ids, with special tokens. Returns None if an id is unknown."""
 
 Encoder: TypeAlias = Encode | Any
 """`Encode` function, a `tokenizers.Tokenizer`, or a fast tokenizer of transformers."""
@@ -73,7 +73,7 @@ def list_special_ids(encode: Encoder) -> frozenset[int]:
 
 
 def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
-    """Encodes a text.
+    """Encodes a text, and checks the result.
 
     Raises:
         OptionError: The function returned something other than ids with offsets.
@@ -98,7 +98,7 @@ def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tup
     """Returns the tokens whose characters are all between two positions, as a span of indexes."""
     first = bisect_left(offsets, start, key=_get_start)
     last = bisect_right(offsets, end, key=_get_end)
-    while first < last and offsets[first][1] <= start:  # a token without characters, before the text
+    while first < last and offsets[first][1] <= start:  # skip a token that ends at the start position
         first += 1
     return first, last
 

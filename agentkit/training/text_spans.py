@@ -20,7 +20,7 @@ Span: TypeAlias = tuple[int, int]
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Returns spans in order, with overlapping and adjacent spans as one. Empty spans are omitted."""
+    """Sorts spans, and merges overlapping and adjacent spans. Empty spans are omitted."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -51,7 +51,7 @@ def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span
 
 
 def count_common_start(text: str, other: str) -> int:
-    """Returns the number of characters at the start that two texts have in common."""
+    """Returns the number of characters in the common start of two texts."""
     if other.startswith(text):
         return len(text)
     # A binary search compares slices, which is much faster than a loop over characters.
@@ -60,23 +60,23 @@ def count_common_start(text: str, other: str) -> int:
 
 
 def count_common_end(text: str, other: str) -> int:
-    """Returns the number of characters at the end that two texts have in common."""
+    """Returns the number of characters in the common end of two texts."""
     lengths = range(1, min(len(text), len(other)) + 1)
     return bisect_left(lengths, True, key=lambda length: text[-length:] != other[-length:])
 
 
 def find_difference(text: str, other: str, content: str, floors: Sequence[int]) -> Span | None:
-    """Returns the part of `text` that `other` lacks. Returns None if there is no such part.
+    """Returns the span of the part of `text` that `other` lacks. Returns None if there is no such part.
 
     A part such as `<b>2</b>` in `<b>1</b><b>2</b><b>3</b>` can begin at several positions. The function chooses
-    the first of them at which the part contains `content`.
+    the first position at which the part contains `content`.
 
     Args:
         text: Text with the part.
         other: Text without the part.
         content: Text inside the part.
-        floors: Starts of larger parts of `text`, such as replies. The part does not begin before the last of these
-            starts that is at or before the first different character.
+        floors: Positions in `text`, such as the starts of replies. The part does not begin before the last floor
+            that is at or before the first difference.
     """
     start = count_common_start(text, other)
     length = len(text) - len(other)

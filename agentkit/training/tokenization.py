@@ -1,4 +1,4 @@
-"""`tokenize`: returns the token ids of a sample, and the loss mask with the tokens that a model learns."""
+"""`tokenize`: returns the token ids of a sample, and a loss mask that marks the trained tokens."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TokenizedSample:
         loss_mask: 1 for each token that is trained, and 0 for any other token.
         labels: The token id for each token that is trained, and -100 for any other token. The labels are not
             shifted.
-        spans: Start and end of each sequence of trained tokens, as indexes of `ids`.
+        spans: Start and end of each range of trained tokens, as indexes of `ids`.
     """
 
     ids: list[int]
@@ -75,36 +75,40 @@ def tokenize(
     side: Side = "right",
     now: datetime | None = None,
 ) -> TokenizedSample:
-    """Renders a sample with a chat template, and returns its tokens and the loss mask.
+    """Renders a sample with a chat template, and returns the token ids and the loss mask.
 
     A token is trained if all its characters are trained. The stop token after a reply is trained if the template
-    writes it and the reply was not cut off (`Msg.finish_reason`). A weight of the sample has precedence over
-    `train_on`.
+    writes a stop token and the reply was not cut off (`Msg.finish_reason`). `Sample.weights` override `train_on`.
 
-    A template can mark replies with `{% generation %}` blocks. With many other templates, one rendering proves
-    where the replies are. For a template that reads all messages first, agentkit renders the messages before each
-    reply. This fails if later messages change the text of earlier messages, for example if the template omits
-    earlier thinking. In this case, pass the results of `split_rewritten`.
+    A template can mark replies with `{% generation %}` blocks. For many other templates, one rendering is enough
+    to find all replies. Templates that read all messages before they write, such as those of Qwen3 and DeepSeek,
+    need a rendering for each reply. `tokenize` is slow for long conversations with these templates.
+
+    Finding replies fails if later messages change the text of earlier messages, for example if the template omits
+    earlier thinking. In this case, pass each sample that `split_rewritten` returns. `train_on="last"` then trains
+    the last reply of each of these samples.
 
     Args:
         sample: The sample.
         template: Chat template of the model.
         encode: Function that returns the token ids and offsets of a text, or a `tokenizers.Tokenizer`. It must
-            read the special tokens in the text, and add none.
+            convert special tokens in the text to their ids, and must not add special tokens.
         train_on: `assistant` trains all replies. `last` trains the last reply. `all` trains all texts after the
-            system messages, except messages of users with media and replies with the weight 0.
-        train_thinking: False to train no text that the template writes because of thinking.
-        train_generation_prompt: True to train the start of an assistant turn too, which the model never writes.
-        max_tokens: Maximum number of tokens. None means no limit. If tokens are cut, the last token becomes the
-            token `eos_token` of the template. This token is then not trained.
-        side: Side on which tokens are cut.
+            system messages, except user messages with media and messages with the weight 0.
+        train_thinking: False excludes thinking from training, with the tags that the template writes around it.
+        train_generation_prompt: True also trains the text that opens a reply, such as `<|im_start|>assistant`. The
+            model never writes this text.
+        max_tokens: Maximum number of tokens. None means no limit. If tokens are cut, the template's `eos_token`
+            replaces the last remaining token, and is not trained.
+        side: Side on which tokens are cut. `right` keeps the first tokens, and `left` keeps the last tokens.
         now: Time that the template reads. None means the current local time.
 
     Returns:
         The token ids, the loss mask, the labels, and the trained spans.
 
     Raises:
-        MessageError: The text of a message cannot be found, or a message has a tool result and other content.
+        MessageError: A message cannot be found in the rendered text, or a message has a tool result and other
+            content.
         OptionError: An option is invalid.
         TemplateError: The template refuses the messages.
 
@@ -163,7 +167,7 @@ def _encode_spans(encode: Encode, text: str, trained: Iterable[Span]) -> tuple[l
 
 
 def _find_eos(template: ChatTemplate, encode: Encode) -> int | None:
-    """Returns the id of the token `eos_token`. Returns None if the template has no such token."""
+    """Returns the id of the template's `eos_token`. Returns None if it is missing or not exactly one token."""
     token = template.special_tokens.get("eos_token")
     ids = encode(token)[0] if token else ()
     return ids[0] if len(ids) == 1 else None
@@ -172,7 +176,7 @@ def _find_eos(template: ChatTemplate, encode: Encode) -> int | None:
 def _truncate(
     ids: list[int], spans: list[Span], max_tokens: int, side: Side, eos: int | None
 ) -> tuple[list[int], list[Span]]:
-    """Keeps the first or last tokens, and replaces the last token by `eos` as torchtune does."""
+    """Cuts tokens on one side, and replaces the last remaining token with `eos`, as torchtune does."""
     first = 0 if side == "right" else len(ids) - max_tokens
     remaining = ids[first : first + max_tokens]
     end = max_tokens

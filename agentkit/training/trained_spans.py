@@ -1,4 +1,4 @@
-"""`find_trained_spans`: finds the parts of a rendered sample that a model learns."""
+"""`find_trained_spans`: finds the trained parts of a rendered sample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TrainOn: TypeAlias = Literal["assistant", "all", "last"]
 def find_trained_spans(
     rendered: ReplySpans, train_on: TrainOn, train_thinking: bool, train_generation_prompt: bool
 ) -> list[Span]:
-    """Returns the trained parts of the rendered text. See `tokenize` for the arguments.
+    """Returns the spans of the trained parts of the rendered text. See `tokenize` for the arguments.
 
     Raises:
         MessageError: The text of a message cannot be found.
@@ -51,20 +51,20 @@ def find_trained_spans(
 
 
 def _find_replies(rendered: ReplySpans) -> list[Span]:
-    """Returns the texts of all replies."""
+    """Returns the spans of all replies."""
     if rendered.marked:
         return rendered.find_all_replies()
     return [span for index in rendered.all_replies for span in _find_reply(rendered, index)]
 
 
 def _find_reply(rendered: ReplySpans, index: int) -> list[Span]:
-    """Returns the texts of a reply. If the reply is not trained, later messages may have changed its texts."""
+    """Returns the spans of a reply. A reply with the weight 0 is also found if later messages changed its text."""
     is_trained = rendered.sample.get_weight(index) != 0
     return rendered.find_reply(index) if is_trained else rendered.find_written_reply(index)
 
 
 def _find_excluded(rendered: ReplySpans) -> list[Span]:
-    """Returns the messages of users that contain media."""
+    """Returns the spans of user messages that contain media."""
     return [
         rendered.find_message(index)
         for index, msg in enumerate(rendered.sample.msgs)
@@ -75,7 +75,7 @@ def _find_excluded(rendered: ReplySpans) -> list[Span]:
 def _apply_weight(
     rendered: ReplySpans, index: int, is_trained: bool
 ) -> tuple[list[Span], Callable[[], list[Span]]]:
-    """Returns the trained texts of a message, and a function that returns its texts with the weight 0."""
+    """Returns the trained spans of a message, and a function that finds its spans with the weight 0."""
     weight = rendered.sample.get_weight(index)
 
     def find_blocks(value: int) -> list[Span]:
