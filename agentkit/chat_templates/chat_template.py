@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -106,10 +106,16 @@ class ChatTemplate:
         check_option(
             "additional_templates", self.additional_templates, Mapping, "Pass a dict of templates by name."
         )
+        for name, text in self.additional_templates.items():
+            check_option(f"additional_templates[{name!r}]", text, str, "Pass the text of the template.")
         check_option("text_separator", self.text_separator, str)
+        check_option("function", self.function, Callable | None)
         check_option("special_tokens", self.special_tokens, Mapping, "Pass a dict of tokens by name.")
         for name, token in self.special_tokens.items():
             check_option(f"special_tokens[{name!r}]", token, str, "Pass the text of the token.")
+        check_option("control_tokens", self.control_tokens, Collection, "Pass a set of tokens.")
+        for token in self.control_tokens:
+            check_option("control_tokens", token, str, "Pass the texts of the tokens.")
         object.__setattr__(self, "control_tokens", frozenset(self.control_tokens))
         for text in filter(None, (self.jinja, *self.additional_templates.values())):
             compile_chat(text, self.name)
@@ -143,6 +149,7 @@ class ChatTemplate:
         """
         from agentkit.chat_templates.template_files import read_folder
 
+        check_option("folder", folder, str | Path, "Pass the folder with the files of the tokenizer.")
         return read_folder(Path(folder))
 
     @classmethod
@@ -155,6 +162,7 @@ class ChatTemplate:
         """
         from agentkit.chat_templates.template_files import read_gguf
 
+        check_option("path", path, str | Path, "Pass the path of a GGUF file.")
         return read_gguf(Path(path))
 
     @classmethod

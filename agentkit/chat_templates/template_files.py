@@ -8,19 +8,24 @@ templates).
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.errors import MissingExtraError, OptionError
-from agentkit.json_values import as_object
+from agentkit.json_values import as_list, as_object
 from agentkit.reprs import shorten_repr
 
 __all__ = ["read_folder", "read_gguf", "read_token"]
 
 _GGUF_TEMPLATE: Final = "tokenizer.chat_template"
 _GGUF_TOKENS: Final = ("bos", "eos", "unknown", "padding", "eot", "eom")
+_GGUF_USED: Final = re.compile(
+    r"tokenizer\.chat_template(\..*)?|tokenizer\.ggml\.(model|pre|tokens|token_type|add_bos_token|\w+_token_id)"
+)
 _GGUF_ADDS_BOS: Final = "tokenizer.ggml.add_bos_token"
 _BOS_PRETOKENIZERS: Final = frozenset(
     {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"}
@@ -39,7 +44,7 @@ def read_folder(folder: Path) -> ChatTemplate:
     Raises:
         OptionError: The folder does not exist, has no template, or a file is not valid JSON.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # `Path.is_dir` raises an error for a name that is too long
         reason = f"the folder {shorten_repr(str(folder), 200)} does not exist"
         raise OptionError("folder", reason, "Pass the folder with the files of the tokenizer.")
     config = _read_json(folder / "tokenizer_config.json")
@@ -62,12 +67,22 @@ def read_folder(folder: Path) -> ChatTemplate:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
+    text = _read_text(path) or "{}"
     try:
-        return as_object(json.loads(path.read_text("utf-8")))
-    except ValueError as error:
+        return as_object(json.loads(text))
+    except (ValueError, RecursionError) as error:
         reason = f"the file {shorten_repr(str(path), 200)} is not valid JSON ({error})"
+        raise OptionError("folder", reason, "Download the file again.") from None
+
+
+def _read_text(path: Path) -> str | None:
+    """Returns the text of a file. Returns None if there is no such file."""
+    if not path.is_file():
+        return None
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        reason = f"the file {shorten_repr(str(path), 200)} cannot be read ({error})"
         raise OptionError("folder", reason, "Download the file again.") from None
 
 
@@ -81,10 +96,10 @@ def _read_sources(value: object) -> dict[str, str]:
 
 def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.glob("additional_chat_templates/*.jinja")):
-        yield path.stem, path.read_text("utf-8")
-    path = folder / "chat_template.jinja"
-    if path.is_file():
-        yield "default", path.read_text("utf-8")
+        if (text := _read_text(path)) is not None:
+            yield path.stem, text
+    if (text := _read_text(folder / "chat_template.jinja")) is not None:
+        yield "default", text
 
 
 def read_token(token: object) -> str:
@@ -104,7 +119,7 @@ def _read_special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
 def _list_control_tokens(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
     """Yields the added tokens of a tokenizer. The tokenizer encodes each added token in a text as one token."""
-    added = cast("list[object]", _read_json(folder / "tokenizer.json").get("added_tokens") or [])
+    added = as_list(_read_json(folder / "tokenizer.json").get("added_tokens"))
     for token in (*added, *as_object(config.get("added_tokens_decoder")).values()):
         if text := read_token(token).strip():
             yield text
@@ -121,18 +136,22 @@ def read_gguf(path: Path) -> ChatTemplate:
         from gguf import GGUFReader
     except ImportError:
         raise MissingExtraError("gguf", "templates", "Reading a GGUF file") from None
-    if not path.is_file():
+    if not os.path.isfile(path):
         reason = f"the file {shorten_repr(str(path), 200)} does not exist"
         raise OptionError("path", reason, "Pass the path of a GGUF file.")
     try:
-        fields = cast("Any", GGUFReader(str(path))).fields
-    except (ValueError, IndexError, KeyError) as error:
-        reason = f"the file {shorten_repr(str(path), 200)} is not a GGUF file ({error})"
+        fields = {
+            name: item.contents()
+            for name, item in cast("Any", GGUFReader(str(path))).fields.items()
+            if _GGUF_USED.fullmatch(name)
+        }
+    except (ArithmeticError, LookupError, MemoryError, OSError, TypeError, ValueError) as error:
+        reason = f"the file {shorten_repr(str(path), 200)} is not a GGUF file, or is damaged ({error})"
         raise OptionError("path", reason, "Pass the path of a GGUF file.") from None
     prefix = f"{_GGUF_TEMPLATE}."
-    sources = {name.removeprefix(prefix): fields[name].contents() for name in fields if name.startswith(prefix)}
+    sources = {name.removeprefix(prefix): str(fields[name]) for name in fields if name.startswith(prefix)}
     if _GGUF_TEMPLATE in fields:
-        sources["default"] = fields[_GGUF_TEMPLATE].contents()
+        sources["default"] = str(fields[_GGUF_TEMPLATE])
     if not sources:
         reason = f"the file {shorten_repr(str(path), 200)} has no chat template"
         raise OptionError("path", reason, "Pass the text of a template to ChatTemplate().")
@@ -150,26 +169,22 @@ def read_gguf(path: Path) -> ChatTemplate:
 def _adds_bos(fields: Mapping[str, Any]) -> bool:
     """Returns True if the tokenizer of llama.cpp adds the bos token to a text."""
     if _GGUF_ADDS_BOS in fields:
-        return bool(fields[_GGUF_ADDS_BOS].contents())
-    model, pre = (
-        fields[key].contents() if key in fields else "" for key in ("tokenizer.ggml.model", "tokenizer.ggml.pre")
-    )
+        return bool(fields[_GGUF_ADDS_BOS])
+    model, pre = (str(fields.get(key, "")) for key in ("tokenizer.ggml.model", "tokenizer.ggml.pre"))
     return model == "llama" or pre in _BOS_PRETOKENIZERS
 
 
 def _read_gguf_tokens(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Yields the text and the type of each token. The type is 0 if it is unknown."""
-    if "tokenizer.ggml.tokens" in fields:
-        texts = cast("list[str]", fields["tokenizer.ggml.tokens"].contents())
-        types = fields.get("tokenizer.ggml.token_type")
-        kinds = cast("list[int]", types.contents()) if types is not None else [0] * len(texts)
-        yield from zip(texts, kinds, strict=False)
+    kinds = as_list(fields.get("tokenizer.ggml.token_type"))
+    for index, text in enumerate(as_list(fields.get("tokenizer.ggml.tokens"))):
+        yield str(text), cast("int", kinds[index]) if index < len(kinds) else 0
 
 
 def _read_gguf_special_tokens(fields: Mapping[str, Any], texts: list[str]) -> dict[str, str]:
     tokens: dict[str, str] = {}
     for name in _GGUF_TOKENS:
-        key = f"tokenizer.ggml.{name}_token_id"
-        if key in fields and 0 <= (index := int(fields[key].contents())) < len(texts):
+        index = fields.get(f"tokenizer.ggml.{name}_token_id")
+        if isinstance(index, int) and 0 <= index < len(texts):
             tokens[{"unknown": "unk_token", "padding": "pad_token"}.get(name, f"{name}_token")] = texts[index]
     return tokens

@@ -210,8 +210,9 @@ class TemplateProbe:
 
     def trims(self) -> bool:
         """Returns True if the template removes white space at the start or the end of a text."""
-        text = self.text([_message("user", "  Userword  ")])
-        return text is not None and "  Userword  " not in text
+        texts = [self.text([_message("user", "  Userword  ")])]
+        texts.append(self.text([_USER, _message("assistant", "  Userword  "), _USER]))
+        return any(text is not None and "  Userword  " not in text for text in texts)
 
     def extends_prefix(self) -> bool:
         """Returns True if the text of the first messages is always the start of the text of all messages."""
@@ -244,9 +245,9 @@ class TemplateProbe:
     def reads_clock(self) -> bool:
         """Returns True if the text depends on the current time."""
         texts = [
-            self.text(messages, strftime_now=datetime(year, 1, 1, 1).strftime, tools=tools)
+            self.text(messages, strftime_now=now.strftime, tools=tools)
             for tools in (None, [_TOOL])
-            for messages in ([_USER], [_SYSTEM, _USER])
-            for year in (2001, 2002)
+            for messages in ([_USER], [_SYSTEM, _USER], [_USER, _REPLY, _USER])
+            for now in (datetime(2001, 1, 1, 1), datetime(2012, 3, 14, 15, 16, 17, 18))  # differ in each part
         ]
         return texts[::2] != texts[1::2]

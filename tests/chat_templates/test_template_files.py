@@ -139,3 +139,46 @@ def test_a_gguf_file_without_a_template_is_refused(tmp_path: Path) -> None:
         ChatTemplate.from_gguf(tmp_path / "text.gguf")
     with pytest.raises(OptionError, match="does not exist"):
         ChatTemplate.from_gguf(tmp_path / "missing.gguf")
+
+
+@each_case(
+    ("name", "content"),
+    [
+        ("chat_template.jinja", b"\xff\xfe"),
+        ("additional_chat_templates/rag.jinja", b"\xff"),
+        ("tokenizer_config.json", b"[" * 200_000),
+        ("tokenizer_config.json", b"\xff"),
+    ],
+)
+def test_a_damaged_file_of_a_folder_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / "additional_chat_templates").mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(OptionError, match="Download the file again"):
+        ChatTemplate.from_folder(tmp_path)
+    (tmp_path / name).unlink()
+
+
+def test_tokens_of_an_unknown_form_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text("a", encoding="utf-8")
+    write_json(tmp_path / "tokenizer.json", {"added_tokens": 5})
+    assert ChatTemplate.from_folder(tmp_path).control_tokens == frozenset()
+
+
+def test_a_damaged_gguf_file_gives_an_option_error(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    write_gguf(path, "a template", {})
+    content = path.read_bytes()
+    key = content.index(b"tokenizer.ggml.eos_token_id") + len("tokenizer.ggml.eos_token_id")
+    damaged = [content.replace(b"a template", b"\xff template"), content[: key + 4], content[:-9]]
+    damaged += [content[:size] for size in range(0, key, 40)]
+    for part in damaged:
+        path.write_bytes(part)
+        with pytest.raises(OptionError, match=r"GGUF file|no chat template"):
+            ChatTemplate.from_gguf(path)
+
+
+@each_case("source", [None, 5, b"a", "a" * 5_000])
+def test_a_source_that_is_no_path_is_refused(source: Any) -> None:
+    for read in (ChatTemplate.from_folder, ChatTemplate.from_gguf):
+        with pytest.raises(OptionError, match=r"^(folder|path): "):
+            read(source)

@@ -110,6 +110,12 @@ MARKED: Final = (
             {"marks_spans": True, "ends_with_stop_token": False, "stop_token": "STOP"},
         ),
         (ROLES + "{{ strftime_now('%Y') }}", {"reads_clock": True}),
+        (ROLES + "{{ strftime_now('%d %b') }}", {"reads_clock": True}),
+        (ROLES + "{% if messages | length > 2 %}{{ strftime_now('%f') }}{% endif %}", {"reads_clock": True}),
+        (
+            "{% for m in messages %}{{ m.content | trim if m.role == 'assistant' else m.content }}{% endfor %}",
+            {"trims": True},
+        ),
         ("{{ strftime_now('%Y')[:0] }}" + ROLES, {"reads_clock": False}),
         (ROLES + "{% if add_generation_prompt %}bot:{% endif %}", {"generation_prompt": True}),
         (
