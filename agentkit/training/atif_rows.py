@@ -31,7 +31,7 @@ _STEP_KEYS: Final = frozenset(
     {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
 )
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
-"""Roles of messages by the source of their step. The name of a speaker is the role if the step has no name."""
+"""Role of a message for each source of a step. In a step without a name, the role is the speaker name."""
 _METADATA: Final = "atif"
 """Key in the metadata of a message for the other fields of its step, such as `metrics`."""
 
@@ -181,7 +181,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     named = {"name": sample.viewer} if sample.viewer else {}
     described = as_object(sample.extra.get("agent"))
     if "agent" in sample.extra and (not described or "tool_definitions" in described):
-        losses.add("extra.agent", "the format has an object without tools that describes the agent")
+        losses.add("extra.agent", "`agent` must be an object without `tool_definitions`")
     agent = {**_AGENT, **named, **described}
     if sample.tools:
         agent["tool_definitions"] = dump_tools(sample)

@@ -1,4 +1,4 @@
-"""`ChatMessageReader`: reads messages in the format of OpenAI Chat Completions, as in many rows."""
+"""`ChatMessageReader`: reads messages in the format of OpenAI Chat Completions, which many data sets use."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ChatMessageReader:
     """Reader for the messages of one row.
 
     Attributes:
-        images: Images of the row, for placeholders without data.
+        images: Images of the row. They replace image parts without data.
         call_count: Number of tool calls that were read.
         open_calls: Ids and names of the tool calls without a result.
         weights: Weights of the messages that were read. None for a message without a weight.
@@ -149,7 +149,7 @@ class ChatMessageReader:
         return refuse(place, f"the content part has the unknown type {kind!r}")
 
     def read_image(self, value: Any, place: str) -> ImageBlock:
-        """Returns an image from a URL, a path, or an object with one of them. None means the next of `images`."""
+        """Returns an image from a URL, path, bytes or dict with one of these. None takes the next of `images`."""
         if value is None:
             value = next(self.images, None)
         if isinstance(value, dict):
@@ -159,7 +159,7 @@ class ChatMessageReader:
             return ImageBlock.from_bytes(value, "image/png")
         source = source_from_url(value)
         if source is None and isinstance(value, str) and value.startswith("data:"):
-            source = URLSource(value)  # a malformed data URL: a request reports it
+            source = URLSource(value)  # a malformed data URL: the error is raised when a request is built
         if source is None:
             refuse(place, "the image has no URL and no path")
         return ImageBlock(source)
@@ -189,7 +189,7 @@ class ChatMessageReader:
         )
 
     def add_call(self, id: str, name: str, arguments: object, place: str) -> ToolUseBlock:
-        """Returns a tool call. A call without an id gets an id from its position in the row."""
+        """Returns a tool call. A call without an id gets an id such as `call_1`, numbered within the row."""
         if not name:
             refuse(place, "the tool call has no name")
         self.call_count += 1
@@ -204,7 +204,7 @@ class ChatMessageReader:
         )
 
     def add_result(self, id: str, name: str, output: Any, place: str) -> ToolResultBlock:
-        """Returns a tool result. A result without an id belongs to an open call."""
+        """Returns a tool result. A result without an id belongs to an open call, if possible of its tool."""
         if not id:
             named = (call for call, tool in self.open_calls.items() if not name or tool == name)
             id = next(named, "") or next(iter(self.open_calls), "")
@@ -215,7 +215,7 @@ class ChatMessageReader:
 
 
 def _build_msg(name: str, content: str | tuple[Block, ...], role: Role, values: dict[str, Any]) -> Msg:
-    """Returns a message. Its metadata are the keys of a row's message that have no other meaning."""
+    """Returns a message. Keys that the reader does not know become its metadata."""
     if values.keys() <= _READ:
         return build_trusted(name, content, role)
     metadata = {key: value for key, value in values.items() if key not in _READ and value is not None}
@@ -230,7 +230,7 @@ def _join(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
 
 
 def _parse_call(text: str) -> dict[str, Any] | None:
-    """Parses the text of a tool call in a row of torchtune. Returns None if the text is not a JSON object."""
+    """Parses the text of a tool call in a row of torchtune. Returns None if the text is no call."""
     try:
         call = as_object(json.loads(text))
     except (ValueError, RecursionError):

@@ -141,7 +141,7 @@ class ChatMessageWriter:
 
 
 def write_url(source: Source) -> str:
-    """Returns the URL of a source. Data become a data URL."""
+    """Returns the URL of a source. Base64 data becomes a data URL."""
     if isinstance(source, Base64Source):
         return f"data:{source.media_type};base64,{source.data}"
     return source.url

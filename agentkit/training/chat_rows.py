@@ -1,4 +1,4 @@
-"""Rows of chat messages: those of OpenAI's fine-tuning, of trl and of DSPy."""
+"""Rows of chat messages in the formats of OpenAI's fine-tuning, trl and DSPy."""
 
 from __future__ import annotations
 
@@ -97,13 +97,15 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
         losses.add("msgs[0]", "the format has no empty prompt, so the reply will not be trained")
         trained.remove(0)
     if not trained:
-        raise refuse_format(losses.format, "weights", "a row with a completion trains a reply, and there is none")
+        raise refuse_format(
+            losses.format, "weights", "no reply is trained, but a completion needs a trained reply"
+        )
     for index in range(trained[-1] + 1, len(sample.msgs)):
         losses.add(f"msgs[{index}]", "a row with a completion ends with a trained reply")
     written: list[list[dict[str, Any]]] = []
     for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):
         weight = sample.get_weight(index)
-        if not is_reply(msg) or isinstance(weight, tuple):  # the place of a reply in the row is its weight
+        if not is_reply(msg) or isinstance(weight, tuple):  # a row trains exactly the reply in `completion`
             losses.check_weight(weight, f"msgs[{index}]")
         written.append(writer.write(msg, None, "msgs", index))
     prompts = [[message for messages in written[:index] for message in messages] for index in trained]
@@ -125,7 +127,7 @@ OPENAI: Final = RowFormat(_COLUMNS, read_chat, _write_chat)
 """Rows of OpenAI's fine-tuning, of torchtune's OpenAI messages, and of any library with a column `messages`."""
 
 DSPY: Final = RowFormat(_COLUMNS, read_chat, _write_chat)
-"""Rows that `format_finetune_data` returns."""
+"""Rows that `format_finetune_data` of DSPy returns."""
 
 TRL: Final = RowFormat(_TRL_COLUMNS, _read_trl, _write_trl)
 """Rows of trl: `messages`, or `prompt` and `completion`, or `chosen` and `rejected`.

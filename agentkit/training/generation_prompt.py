@@ -22,9 +22,9 @@ _REPLY: Final = Msg("assistant", "Replyword", "assistant")
 def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, ...]:
     r"""Returns the texts that a template writes before a reply. Returns an empty tuple if they are unknown.
 
-    The first text is the generation prompt. It can end with the start of thinking. Replies without thinking and
-    earlier replies then have only its first part, which is the last text: `<|im_start|>assistant\n` of
-    `<|im_start|>assistant\n<think>\n`.
+    The first text is the generation prompt. The generation prompt can open thinking, for example
+    `<|im_start|>assistant\n<think>\n`. The template then writes only `<|im_start|>assistant\n` before replies
+    without thinking and before earlier replies. This shorter text is the last in the tuple.
 
     Args:
         template: Chat template.
@@ -45,9 +45,9 @@ def _find_texts(template: ChatTemplate, variables: str) -> tuple[str, ...]:
 
     try:
         closed, opened, reply = render(_USER), render(_USER, is_open=True), render(_USER, _REPLY)
-        if not opened.startswith(closed):  # some templates end a conversation with this token
+        if not opened.startswith(closed):  # some templates write eos_token after the last message
             closed = closed.removesuffix(template.special_tokens.get("eos_token") or "")
-        if opened == closed:  # the template ignores the option, but may leave an empty last reply open
+        if opened == closed:  # the template ignores add_generation_prompt, but may leave an empty last reply open
             opened = render(_USER, _EMPTY)
             opened = opened if reply.startswith(opened) else ""
     except AgentkitError:
@@ -70,7 +70,7 @@ def _render_earlier(render: Callable[..., str]) -> str:
 
 
 def locate_generation_prompt(text: str, start: int, prompts: Sequence[str]) -> tuple[int, int] | None:
-    """Returns the start and end of the generation prompt of a reply. Returns None if the reply has none.
+    """Returns the start and end of the generation prompt of a reply. Returns None if there is no prompt.
 
     The marked text of a reply can begin before, inside or after the generation prompt.
 

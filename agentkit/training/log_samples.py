@@ -18,7 +18,7 @@ from agentkit.training.served_prompts import ServedPrompts
 __all__ = ["LogSamples", "find_token_ids", "samples_from_log"]
 
 _TOKEN_IDS: Final = "token_ids"
-"""Key of the recorded token ids of a reply: in `metadata["reply"]` from a parser, in `metadata` from the user."""
+"""Key of recorded token ids. Parsers set the key in `metadata["reply"]`, and users set the key in `metadata`."""
 
 
 class LogSamples(Iterator[Sample]):
@@ -88,7 +88,7 @@ def find_token_ids(reply: Msg, place: str) -> list[Any]:
     """Returns the recorded token ids of a reply. The list is empty if there are none.
 
     Raises:
-        MessageError: The server returned more or fewer ids than it counted.
+        MessageError: The number of ids differs from `usage.output_tokens`.
     """
     metadata = reply.metadata or {}
     if _TOKEN_IDS in metadata:
@@ -127,15 +127,15 @@ def samples_from_log(
     Args:
         log: The conversation.
         viewers: Names of the agents whose replies become samples. None means all agents.
-        formatter: Formatter of the model that wrote the replies. A `MultiAgentHistory` with a viewer gets the name
-            of the agent that wrote the reply as its viewer.
+        formatter: Formatter of the model that wrote the replies. If its history policy has a viewer,
+            the agent that wrote the reply becomes the viewer.
         keep: Function that returns True for each sample to keep. None keeps all samples.
         tools: Tools that the requests declared.
 
     Raises:
         MessageError: The log is not a list of messages.
         EmptyConversationError: There are no messages.
-        OptionError: An option is invalid, or an agent wrote no reply in the log.
+        OptionError: An option is invalid, or an agent in `viewers` wrote no reply.
 
     Example:
         >>> log = [Msg("Bob", "Hi.", "user"), Msg("Eve", "Hello.", "assistant"), Msg("Ann", "Hey.", "assistant")]

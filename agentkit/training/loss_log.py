@@ -65,7 +65,7 @@ class LossLog:
             self.add(place, "the format has no weights, so the reply will be trained")
 
     def check_name(self, msg: Msg, viewer: str | None, place: str) -> None:
-        """Adds a loss if a speaker has another name than the role and the viewer, for formats without names."""
+        """Adds a loss if the speaker name is neither the role nor the viewer, for formats without names."""
         if msg.name not in (msg.role, viewer):
             self.add(f"{place}.name", f"the format has no field for the name {msg.name!r}")
 
@@ -135,7 +135,7 @@ class LossLog:
             elif len(texts) < len(output) and result.is_error:
                 self.add(place, "the format marks only texts as errors")
         if not result.is_error and split_error_mark(result.listing)[1]:
-            self.add(place, "a reader takes the result for an error, because its text starts with [error]")
+            self.add(place, "a reader treats the result as an error, because its text starts with [error]")
 
     def check_source(self, source: Source, place: str) -> None:
         """Adds a loss if a URL has a media type, for formats that have only the URL."""

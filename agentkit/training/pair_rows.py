@@ -19,14 +19,14 @@ __all__ = ["ALPACA", "INPUT_OUTPUT", "PROMPT_COMPLETION", "STANFORD_ALPACA"]
 
 
 class _Columns(NamedTuple):
-    """Columns of a format.
+    """Names of the columns of a format.
 
     Attributes:
-        prompt: Text of the user.
-        reply: Text of the assistant.
-        input: Further text of the user. Empty if the format has none.
-        system: System prompt. Empty if the format has none.
-        history: Earlier pairs of texts. Empty if the format has none.
+        prompt: Column with the text of the user.
+        reply: Column with the text of the assistant.
+        input: Column with further text of the user. Empty if the format has none.
+        system: Column with the system prompt. Empty if the format has none.
+        history: Column with earlier pairs of texts. Empty if the format has none.
         has_prompt_texts: True if the message of the user is one of the prompt texts of Stanford's Alpaca.
     """
 
@@ -153,7 +153,7 @@ _INPUT_OUTPUT: Final = _Columns("input", "output")
 _PROMPT_COMPLETION: Final = _Columns("prompt", "completion")
 
 ALPACA: Final = RowFormat(_ALPACA.names, partial(_read, _ALPACA), partial(_write, _ALPACA))
-"""Rows of Alpaca: `instruction`, `input` and `output`. `system` and `history` are those of LLaMA-Factory."""
+"""Rows of Alpaca: `instruction`, `input` and `output`. `system` and `history` are from LLaMA-Factory."""
 
 STANFORD_ALPACA: Final = RowFormat(
     _STANFORD_ALPACA.names, partial(_read, _STANFORD_ALPACA), partial(_write, _STANFORD_ALPACA)

@@ -1,9 +1,9 @@
 """`splice_tokens`: encodes a text in which recorded token ids replace the texts of replies.
 
-Only the texts between the recorded replies are encoded. The prompt of a recorded reply is encoded up to its end,
-as the server did. A text after a recorded reply is encoded together with the text of the reply, so that a
-tokenizer that adds a space to the start of a text adds none there. If a token contains the end of the reply, the
-text after the reply is encoded alone.
+Only the texts between the recorded replies are encoded. The text before a recorded reply is encoded without the
+reply, as on the server. Some tokenizers add a space to the start of a text. The text after a recorded reply is
+therefore encoded together with the reply, and only the tokens after the reply are used. If one token contains the
+end of the reply and later text, the text after the reply is encoded alone.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ def splice_tokens(
     special: Collection[int],
     train_thinking: bool,
 ) -> tuple[list[int], list[Span]]:
-    """Encodes the texts between recorded replies. Returns all token ids, and the trained tokens.
+    """Encodes the texts between recorded replies. Returns all token ids, and the spans of trained tokens.
 
     Args:
         rendered: Sample with recorded token ids.
         trained: Trained parts of the text.
         encode: Function that encodes a text.
-        decode: Function that decodes token ids, for checks. None if there is none.
+        decode: Function that decodes token ids, to compare them with the reply. None omits this check.
         special: Ids of special tokens.
         train_thinking: False if no thinking is trained.
 
     Raises:
-        MessageError: The recorded ids of a message cannot be those of the reply.
+        MessageError: Recorded ids contradict the text of their reply, or cannot replace this text.
     """
     ids, spans, before, position = list[int](), list[Span](), 0, 0
 
@@ -65,14 +65,14 @@ def splice_tokens(
 def _encode_part(
     encode: Encode, text: str, start: int, offset: int, trained: Sequence[Span]
 ) -> tuple[Sequence[int], list[Span]]:
-    """Encodes a text, and returns the tokens after a position, and the trained ones of these tokens.
+    """Encodes a text. Returns the token ids after a position, and the spans of the trained ids among them.
 
     Args:
         encode: Function that encodes a text.
         text: The text.
         start: First character of the text whose tokens are returned.
-        offset: Position of the text in the whole text, to which the trained spans belong.
-        trained: Trained spans.
+        offset: Position of `text` in the rendered conversation.
+        trained: Trained spans of the rendered conversation.
     """
     ids, offsets = encode_checked(encode, text)
     first = bisect_left(offsets, start, key=_get_start)
@@ -89,7 +89,7 @@ def _list_recorded(
     special: Collection[int],
     train_thinking: bool,
 ) -> Iterator[tuple[int, int, Sequence[int]]]:
-    """Yields start and end of the text that recorded tokens replace, and the tokens."""
+    """Yields, for each recorded reply, the start and end of the replaced text, and the recorded ids."""
     stop = rendered.template.check().stop_token
     stop_ids = list(encode_checked(encode, stop)[0]) if stop else []
     tokens = rendered.sample.tokens or {}
@@ -104,9 +104,9 @@ def _list_recorded(
             reason = f"the token ids continue after the stop token {stop!r}"
             raise MessageError(f"msgs[{index}]", reason, _ADVICE)
         if stop and reply.endswith(stop):
-            # The text before the stop token is replaced. So is the stop token, if the model wrote it.
+            # The ids replace the text before the stop token, and also the stop token if the model wrote it.
             is_stopped = bool(stop_ids) and recorded[-len(stop_ids) :] == stop_ids
-            if is_stopped and decode is not None:  # a text such as "." can end as the stop token does
+            if is_stopped and decode is not None:  # the last ids can also be text of the reply
                 others = recorded[: -len(stop_ids)]
                 is_stopped = _find_missing(rendered.sample.msgs[index].blocks, decode(others) or "") is None
             elif decode is not None and recorded[-1] in special:
@@ -117,7 +117,7 @@ def _list_recorded(
 
 
 def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
-    """Returns the text of a reply, which recorded token ids replace."""
+    """Returns the span of a reply that recorded token ids replace."""
     place, msg = f"msgs[{index}]", rendered.sample.msgs[index]
     has_hidden_thinking = not train_thinking and any(block.type == "thinking" for block in msg.blocks)
     if has_hidden_thinking or isinstance(rendered.sample.get_weight(index), tuple):
@@ -144,7 +144,7 @@ def _check_prompt(rendered: ReplySpans, index: int, recorded: list[int], encode:
 
 
 def _check_text(blocks: Sequence[Block], place: str, recorded: list[int], decode: Decode) -> None:
-    """Checks that the text of recorded ids contains the texts of a reply, white space apart."""
+    """Checks that the text of recorded ids contains the texts of a reply. White space is ignored."""
     text = decode(recorded)
     if text is None:
         raise MessageError(place, "a recorded id is no token of the tokenizer", _ADVICE)
@@ -156,7 +156,7 @@ def _check_text(blocks: Sequence[Block], place: str, recorded: list[int], decode
 
 
 def _find_missing(blocks: Sequence[Block], text: str) -> str | None:
-    """Returns a text of a reply that a text does not contain, white space apart. Returns None if there is none."""
+    """Returns the first text of a block that `text` does not contain, or None. White space is ignored."""
     written = "".join(text.split())
     return next((item for item in map(_get_content, blocks) if "".join(item.split()) not in written), None)
 

@@ -68,11 +68,11 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     losses.check_fields(sample, "rejected")
     ids = find_token_ids(reply, f"msgs[{len(prompt)}]")  # the row has the metadata of the reply
     if (sample.tokens or {}) != ({len(prompt): tuple(ids)} if ids else {}):
-        losses.add("tokens", "a row of `compare` has the token ids in the metadata of its reply")
+        losses.add("tokens", "the format stores token ids only in the metadata of the last reply")
     expected = [0 if msg.role == "assistant" else None for msg in prompt]
     weights = [None] * len(expected) if sample.weights is None else list(sample.weights[:-1])
     if weights != expected or sample.get_weight(-1) not in (None, 1):
-        losses.add("weights", "a row of `compare` trains only its reply")
+        losses.add("weights", "the format trains only the last reply")
     request = {**dump_messages(prompt), **dump_tools_column(sample)}
     row = {"label": sample.source or "", "provider": _OWN, "model": "", "request": _dump(request)}
     return {**row, "reply": _dump(dump_message(reply)), **sample.extra}

@@ -18,10 +18,12 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
 
     Many templates omit the thinking of earlier replies, so the conversation that a model reads changes when new
     messages follow. A sample of the whole conversation would train texts that the model did not write. This
-    function returns several samples. The later messages of each sample change none of its trained replies and none
-    of their prompts. If the template changes nothing, the result is the sample itself.
+    function returns several samples. In each sample, later messages change neither the trained replies nor the
+    prompts of these replies. If the template changes nothing, the list contains only the sample itself.
 
-    In each of the samples, replies that another sample trains have the weight 0.
+    In each of the samples, replies that another sample trains have the weight 0. With `train_on="last"`,
+    `tokenize` trains the last reply of each of these samples. To train only the last reply of the conversation,
+    pass only the last sample.
 
     Args:
         sample: The sample.

@@ -53,7 +53,7 @@ _MODULES: Final[dict[str, str]] = {
     "atif": "atif_rows ATIF",
     "recording": "recording_rows RECORDING",
 }
-"""Module and name of each format, which is imported on first use."""
+"""Module and constant of each format. The module is imported on first use."""
 
 FORMAT_NAMES: Final = tuple(_MODULES)
 """Names of the formats."""
@@ -64,11 +64,11 @@ class RowFormat:
     """Format of the rows of training data.
 
     Attributes:
-        columns: Names of the columns that the format defines. Other columns are those of `Sample.extra`.
+        columns: Names of the columns that the format defines. Other columns become `Sample.extra`.
         read: Function that converts a row to a sample. The arguments are the row and a system prompt, which
             replaces the system messages of the row. It raises `MessageError` for an invalid row.
         write: Function that converts a sample to a row, or to several rows. The arguments are the sample, the log
-            of losses, and the first sample of the data set. The first sample decides about the columns of `trl`.
+            of losses, and the first sample of the data set. The first sample determines the columns of `trl`.
         shared_columns: Names of the columns that contain values of `Sample.extra` and other values.
     """
 

@@ -73,7 +73,7 @@ class RowReader(Iterator[Sample]):
                 sample = self._read_or_report(row)
                 if sample is not None:
                     return sample
-        except UnicodeDecodeError as error:  # of a file that was opened as text
+        except UnicodeDecodeError as error:  # the rows are a file that was opened as text
             reason = f"the file is not UTF-8 ({error.reason})"
             raise MessageError(f"line {self.line + 1}", reason, "Open the file in the mode 'rb'.") from None
         raise StopIteration
@@ -118,7 +118,7 @@ _LINE: Final = (str, bytes)
 
 
 def _parse(line: str | bytes) -> object:
-    """Parses a line that has a byte order mark, or lone surrogates, or is not JSON."""
+    """Parses a line that `from_json` rejects, for example because of a byte order mark or lone surrogates."""
     try:
         return json.loads(line.removeprefix("\ufeff") if isinstance(line, str) else line)
     except (ValueError, RecursionError) as error:
@@ -126,7 +126,9 @@ def _parse(line: str | bytes) -> object:
 
 
 def _check_columns(columns: Mapping[str, str] | None, names: tuple[str, ...]) -> dict[str, str]:
-    check_option("columns", columns, Mapping | None, "Pass a dict from names of the format to your names.")
+    check_option(
+        "columns", columns, Mapping | None, "Pass a dict from column names of the format to those of your rows."
+    )
     for name in columns or ():
         if name not in names:
             advice = f"Use one of {', '.join(names)}."
@@ -148,7 +150,7 @@ def load_rows(
     - `openai`: `messages` with tool calls, `weight`, `tools`, `parallel_tool_calls`. Also rows of torchtune with
       `masked`, `ipython` and `eot`.
     - `trl`: `messages`, `prompt` and `completion` as texts or messages, `chosen` and `rejected`, `conversations`.
-    - `dspy`: rows of `format_finetune_data`.
+    - `dspy`: rows of `format_finetune_data` of DSPy.
     - `sharegpt`: `conversations` of `from` and `value`, and `system`, `tools` and `images`.
     - `alpaca`: `instruction`, `input` and `output`, and `system` and `history`.
     - `stanford_alpaca`: `instruction`, `input` and `output`. The message of the user is one of the two prompt

@@ -12,7 +12,7 @@ from agentkit.training.row_values import drop_none, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
 _MAX_CACHED: Final = 100_000
-"""Maximum number of characters of tools that are cached."""
+"""Number of characters from which on the JSON text of tools is not cached."""
 
 __all__ = ["dump_tools", "dump_tools_column", "read_tools"]
 
@@ -41,7 +41,7 @@ def _parse_tools(text: str, key: str) -> tuple[Tool, ...]:
 
 
 def _has_added_none(value: object) -> bool:
-    """Returns True if `datasets` added keys with None. Only two keywords of JSON schemas can have this value."""
+    """Returns True if `datasets` added keys with None. In JSON schemas, only two keywords can be None."""
     if isinstance(value, dict):
         items = cast("dict[str, object]", value).items()
         return any(

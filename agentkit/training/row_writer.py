@@ -53,7 +53,7 @@ class RowWriter(Iterator[dict[str, Any]]):
         return self._rows.pop(0)
 
     def write(self, sample: Sample) -> list[dict[str, Any]]:
-        """Returns the rows of one more sample. They have the columns of the first sample that was written.
+        """Returns the rows of one more sample. For `trl`, the first sample determines the columns.
 
         Raises:
             MessageError: The format cannot represent the sample.
@@ -86,20 +86,20 @@ def dump_rows(
 ) -> RowWriter:
     """Returns an iterator over rows, which are dicts of JSON values. Each row is written when it is requested.
 
-    `load_rows` describes the formats. The first sample decides about the columns of all rows of `trl`:
+    `load_rows` describes the formats. The first sample determines the columns of all rows of `trl`:
 
-    - If the sample has weights of replies, and a prompt before each trained reply, there is one row with `prompt`
-      and `completion` for each trained reply of each sample.
+    - If the first sample has weights of replies, and a prompt before each trained reply, there is one row with
+      `prompt` and `completion` for each trained reply of each sample.
     - Otherwise, the rows have `messages`. To train only the replies, set the option `assistant_only_loss` of trl.
 
-    Rows omit without a loss:
+    Rows omit the following values, and `on_loss` does not report them:
 
-    - ids, timestamps, metadata and opaque state of messages and blocks, and the source of the sample. But ATIF
-      has timestamps, and the rows of `compare` have the whole messages.
+    - ids, timestamps, metadata and opaque state of messages and blocks, and the source of the sample. But `atif`
+      has timestamps, and `recording` has the whole messages.
     - the viewer. The weights of other agents become 0.
     - the name and the role of a message with tool results. Each result becomes a message of its own.
     - the weight 1 of replies in formats without weights, because they train all replies.
-    - the model's spelling of arguments in formats that have an object, and all call ids in `sharegpt`.
+    - the original JSON text of arguments in formats that store an object, and all call ids in `sharegpt`.
 
     Rows do not distinguish a string and a list with one text block, or an empty string and an empty list.
 

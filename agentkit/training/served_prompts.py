@@ -44,7 +44,8 @@ class ServedPrompts:
 
     Args:
         formatter: Formatter of the model.
-        viewer: Name of the agent that the requests are for. A history policy with another viewer is replaced.
+        viewer: Name of the agent that the requests are for. If the history policy has a viewer, this name replaces
+            the viewer.
         tools: Tools of the requests.
     """
 

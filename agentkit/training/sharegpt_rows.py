@@ -83,7 +83,7 @@ class _TurnReader:
         for item in cast("list[object]", value) if isinstance(value, list) else [value]:
             call = get_object(item, f"{place}.value")
             arguments = call.get("arguments")
-            if isinstance(arguments, dict):  # as text, so that arguments None are kept
+            if isinstance(arguments, dict):  # JSON text keeps arguments with the value None
                 arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
             yield self.messages.add_call("", get_text(call, "name", place), arguments, place)
 
@@ -164,7 +164,7 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
 
 def _check_calls(msg: Msg, losses: LossLog, place: str) -> None:
     if len(msg.tool_uses) < len(msg.blocks):
-        losses.add(place, "a reader returns the tool calls as a message of their own")
+        losses.add(place, "a reader returns the tool calls as a separate message")
     if msg.role != "assistant":
         losses.add(place, f"the format has no tool calls of the role {msg.role!r}")
     for call in msg.tool_uses:

@@ -1,4 +1,4 @@
-"""`find_traced_replies`: finds the texts of all replies with one rendering, if it proves their positions.
+"""`find_traced_replies`: finds all replies in the text of one rendering, if their positions are certain.
 
 `ChatTrace.ends` divides the rendered text into one part for each message. In the part of a reply, the text of the
 reply begins after the generation prompt and ends with the stop token. The generation prompt must occur once in the
@@ -27,7 +27,7 @@ class ReplyMarkers:
     """Texts around replies.
 
     Attributes:
-        prompts: The generation prompt, and the start of the generation prompt that earlier replies have.
+        prompts: The texts of `find_generation_prompts`.
         stop: Stop token after a reply.
         eos: Token that the template can write after the stop token. Empty if there is none.
     """
@@ -37,7 +37,7 @@ class ReplyMarkers:
     eos: str
 
     def cut_after_stop(self, text: str) -> int | None:
-        """Returns the end of the stop token at the end of a text. Returns None if there is no stop token."""
+        """Returns the position after the stop token at the end of a text. Returns None without stop token."""
         text = text.rstrip()
         for token in ("", self.eos):
             text = text.removesuffix(token).rstrip()
@@ -52,7 +52,7 @@ class TracedReply:
 
     Attributes:
         span: Text of the reply, without the generation prompt.
-        before: Text before the generation prompt that can depend on the reply, and the role of the message before.
+        before: Text between the previous message and the generation prompt, and the role of the previous message.
     """
 
     span: Span
@@ -62,7 +62,7 @@ class TracedReply:
 def find_traced_replies(
     text: str, trace: ChatTrace, msgs: Sequence[Msg], replies: Iterable[int], markers: ReplyMarkers
 ) -> dict[int, TracedReply] | None:
-    """Returns replies by index. Returns None if their positions cannot be proven.
+    """Returns replies by index. Returns None if their positions are uncertain.
 
     Args:
         text: Text of the conversation.
@@ -95,9 +95,10 @@ def find_traced_replies(
 def find_rewritten_replies(
     text: str, trace: ChatTrace, replies: Sequence[int], markers: ReplyMarkers
 ) -> dict[int, Span] | None:
-    """Returns the texts of replies that later messages may have changed. Returns None if they are unknown.
+    """Returns the spans of replies that later messages may have changed. Returns None if unknown.
 
-    The text must have exactly one generation prompt for each reply, with a stop token before the next one.
+    The text must have exactly one generation prompt for each reply, and a stop token before the next generation
+    prompt.
 
     Args:
         text: Text of the conversation.
