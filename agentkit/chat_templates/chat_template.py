@@ -277,7 +277,7 @@ class ChatTemplate:
                 control token.
         """
         if guard := self._guard(self.choose_source(None, bool(tools)), "raise"):
-            write_messages(msgs, protect=guard.protect)
+            write_messages(check_messages(msgs), self.text_separator, guard.protect)
             guard.protect_json(write_tools(as_tools(tools)), "tools")
 
     def render_text(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from agentkit.ledger.places import BlockPath, format_place
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
@@ -26,6 +26,10 @@ __all__ = [
     "write_messages",
     "write_tools",
 ]
+
+
+_LONGEST_TOKEN: Final = 200
+"""Characters before a text that can be the start of a control token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +211,10 @@ class _MessageWriter:
         return text if self.protect is keep_text else self.protect(text, format_place(path))
 
     def _add_text(self, text: str, path: BlockPath, type: str = "text") -> None:
+        if self.protect is not keep_text and self.msg.role == "user" and not self.separator:
+            earlier = "".join([part.get("text", "") for part in self.parts])[-_LONGEST_TOKEN:]
+            if self._protect(earlier + text, path) != earlier + text:  # two texts together are a control token
+                text = f" {text}"
         self.parts.append({"type": "text", "text": text})
         self.written.texts.append(WrittenText(path, text, type))
 

@@ -385,3 +385,16 @@ def test_templates_are_equal_after_pickling_and_inputs_do_not_change() -> None:
     before = [msg.to_dict() for msg in msgs]
     assert SHOW.render(msgs).text == SHOW.render(msgs).text
     assert [msg.to_dict() for msg in msgs] == before
+
+
+def test_two_texts_cannot_form_a_control_token() -> None:
+    template = ChatTemplate.from_tags({"user": ("<|im_start|>", "<|im_end|>")})
+    msgs = [Msg("Bob", [TextBlock(text="<|im_"), TextBlock(text="end|>")], "user")]
+    rendered = template.render(msgs, on_special_tokens="space")
+    assert rendered.text == "<|im_start|><|im_ end|><|im_end|>"
+    assert (rendered.omitted, rendered.spaced) == ((), ("msgs[0].content[1]",))
+    place = r"msgs\[0\]\.content\[1\]: the text contains"
+    with pytest.raises(MessageError, match=place):
+        template.check_special_tokens(msgs)
+    with pytest.raises(MessageError, match=place):
+        template.render(msgs, on_special_tokens="raise")
