@@ -68,6 +68,15 @@ _INTRODUCTIONS = {
         "**Typed prompts**: the same signatures, values and replies in agentkit and in DSPy, which runs in a "
         "process of its own environment."
     ),
+    "rendering": (
+        "**Chat templates**: a conversation to the text of its prompt, with `ChatTemplate.render` and with "
+        "`apply_chat_template` of transformers. Most of a first render is the compilation by Jinja and Python."
+    ),
+    "responses": "**Replies of local models**: the text of a reply to events, one event per delta of its text.",
+    "training": (
+        "**Training data**: token ids and loss mask relative to the tokenizer alone, and rows relative to reading "
+        "and writing them with `json`."
+    ),
 }
 
 

@@ -114,4 +114,5 @@ def run(quick: bool = False) -> Report:
             worst <= 1.05,
         ),
     ]
-    return Report([Table("Time per delta of replies of local models", head, rows)], (), aims)
+    tables = [Table("Time per delta of replies of local models", head, rows)]
+    return Report(tables, tables, aims)

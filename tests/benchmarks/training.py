@@ -171,4 +171,4 @@ def run(quick: bool = False) -> Report:
             resident <= _MAX_MEGABYTES,
         ),
     ]
-    return Report(tables, (), aims)
+    return Report(tables, tables, aims)
