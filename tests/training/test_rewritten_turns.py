@@ -98,7 +98,9 @@ def test_marked_and_unmarked_replies_train_the_same_texts(thoughts: list[str], s
 def test_a_rewritten_reply_that_cannot_be_found_is_an_error() -> None:
     msgs = [Msg("Bob", f"Say {_PROMPT}", "user"), reply("a"), USER, reply("b")]
     parts = split_rewritten(Sample(msgs), THINKING)
-    with pytest.raises(MessageError, match=r"msgs\[1\]: the chat template 'thinking' writes earlier messages"):
+    with pytest.raises(
+        MessageError, match=r"msgs\[1\]: the chat template 'thinking' changes the text of earlier messages"
+    ):
         tokenize(parts[1], THINKING, encode, train_on="all")
 
 

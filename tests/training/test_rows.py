@@ -161,7 +161,7 @@ def test_trl_rows_have_a_completion_for_each_trained_reply() -> None:
     assert rows[2]["prompt"][0]["content"] == "Where?"
     with pytest.raises(MessageError, match=r"samples\[1\].msgs\[1\]: the format has no weights, so the reply"):
         dump("trl", Sample([USER, REPLY]), samples[0])
-    with pytest.raises(MessageError, match=r"samples\[1\].weights: .* a row with a completion trains a reply"):
+    with pytest.raises(MessageError, match=r"samples\[1\].weights: .* no reply is trained"):
         dump("trl", samples[0], Sample([USER, REPLY], weights=[None, 0]))
     with pytest.raises(MessageError, match=r"msgs\[2\]: a row with a completion ends with a trained reply"):
         dump("trl", Sample([USER, REPLY, USER], weights=[None, 1, None]))

@@ -392,7 +392,7 @@ def test_parts_of_recorded_token_ids_cannot_be_left_out() -> None:
 def test_a_template_that_rewrites_earlier_replies_is_an_error() -> None:
     reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
     with pytest.raises(
-        MessageError, match=r"msgs\[1\]: the chat template 'thinking' writes earlier messages"
+        MessageError, match=r"msgs\[1\]: the chat template 'thinking' changes the text of earlier messages"
     ) as error:
         train([MSGS[1], reply, MSGS[1], reply], THINKING)
     assert "split_rewritten" in error.value.advice
