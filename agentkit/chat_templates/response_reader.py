@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from agentkit.chat_templates.call_region import CallForm, CallRegion
-from agentkit.chat_templates.region_parser import RegionParser
 from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseField, ResponseFields
 from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRegion
+from agentkit.chat_templates.response_splitter import ResponseSplitter
 from agentkit.replies.builder import ReplyBuilder
 from agentkit.replies.missing_call_ids import derive_call_id
 from agentkit.tools.tool import Tool
@@ -56,7 +56,7 @@ class ResponseReader:
         self._found: set[str] = set()
         self._outside: list[str] = []  # text that belongs to no field
         self._count = 0
-        self._parser = RegionParser(fields, self)
+        self._parser = ResponseSplitter(fields, self)
         self._is_finishing = False
         self.is_cut_off = False
         self._parser.feed(start)

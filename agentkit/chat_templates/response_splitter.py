@@ -1,4 +1,4 @@
-"""`RegionParser`: splits the text of a reply at its markers into regions, while the text arrives.
+"""`ResponseSplitter`: splits the text of a reply at its markers into regions, while the text arrives.
 
 Idea
     Most characters cannot start a marker. The receiver gets text of such characters at once. If a character can
@@ -20,7 +20,7 @@ from typing import Final, Protocol
 from agentkit.chat_templates.response_fields import ResponseField, ResponseFields
 from agentkit.chat_templates.response_markers import MarkerMatch, MarkerWatch
 
-__all__ = ["RegionParser", "RegionReceiver"]
+__all__ = ["ResponseSplitter", "RegionReceiver"]
 
 _CONTEXT: Final = 1_000  # number of earlier characters that a marker may depend on
 
@@ -41,7 +41,7 @@ class RegionReceiver(Protocol):
         ...
 
 
-class RegionParser:
+class ResponseSplitter:
     """Parser of the regions of one reply.
 
     Attributes:
