@@ -525,7 +525,7 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
     "a trained reply before the last": (
         "recording",
         Sample([USER, REPLY, USER, REPLY], weights=[None, 1, None, 1]),
-        "only its reply",
+        "only the last reply",
     ),
 }
 
