@@ -20,7 +20,7 @@ from typing import Final, Protocol
 from agentkit.chat_templates.response_fields import ResponseField, ResponseFields
 from agentkit.chat_templates.response_markers import MarkerMatch, MarkerWatch
 
-__all__ = ["ResponseSplitter", "RegionReceiver"]
+__all__ = ["RegionReceiver", "ResponseSplitter"]
 
 _CONTEXT: Final = 1_000  # number of earlier characters that a marker may depend on
 
