@@ -35,7 +35,7 @@ from agentkit.jinja_environments.message_trace import ChatTrace, trace_chat
 from agentkit.json_values import copy_json, make_json_safe
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten_repr
 from agentkit.tools.tool import ToolLike, as_tools
 
 if TYPE_CHECKING:
@@ -426,7 +426,10 @@ class ChatTemplate:
         if self.function is None:
             return render_chat(source, chat, name=self.name, continued=continued)
         others = {"tools": copy_json(chat.tools), "documents": chat.documents, **chat.others}
-        text = self.function(chat.messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
+        try:
+            text = self.function(chat.messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
+        except Exception as error:
+            raise TemplateError(self.name, f"the function raised {shorten_repr(error, 200)}") from error
         if not isinstance(text, str):
             raise TemplateError(self.name, f"expected a text from the function, got {type(text).__name__}")
         return Rendering(text)

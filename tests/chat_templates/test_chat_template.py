@@ -398,3 +398,11 @@ def test_two_texts_cannot_form_a_control_token() -> None:
         template.check_special_tokens(msgs)
     with pytest.raises(MessageError, match=place):
         template.render(msgs, on_special_tokens="raise")
+
+
+def test_an_error_of_a_function_is_a_template_error() -> None:
+    template = ChatTemplate.from_function(lambda messages, variables: messages[9]["content"])
+    with pytest.raises(TemplateError, match="the function raised IndexError") as caught:
+        template.render([USER])
+    assert isinstance(caught.value.__cause__, IndexError)
+    assert not template.check().system
