@@ -185,6 +185,7 @@ LONG_LOG: Final = [
 ]
 
 
+@pytest.mark.slow
 @each_case("history", [ChatHistory(), MultiAgentHistory(), VIEWER])
 @each_case("budget", [None, Budget(1_500, reserve=0)])
 def test_the_messages_of_each_sample_give_the_request_of_the_formatter(

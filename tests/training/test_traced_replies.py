@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ VARIANTS: Final = {
 TEMPLATES: Final = [UNMARKED, MARKED, THINKING, *_BUILTINS, *VARIANTS.values()]
 
 
+@pytest.mark.slow
 @given(CONVERSATIONS)
 @examples(100)
 def test_one_rendering_gives_the_spans_of_all_shorter_conversations(msgs: list[Msg]) -> None:
