@@ -123,8 +123,12 @@ class ParsedReply:
 
 
 def create_http_client() -> httpx2.AsyncClient:
-    """Returns an HTTP client that loads no certificates, because loading is slower than a call."""
-    return httpx2.AsyncClient(verify=False, timeout=60)
+    """Returns an HTTP client that keeps no connection open and loads no certificates.
+
+    The server closes some connections after a stream, and a request that reuses one at that moment fails.
+    Loading certificates is slower than a call.
+    """
+    return httpx2.AsyncClient(verify=False, timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
 def openai_client(llama: LlamaServer) -> Any:
