@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
@@ -12,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
 
 from agentkit.argument_checks import check_choice, check_names, check_option
 from agentkit.chat_templates.control_tokens import OnSpecialTokens, TextGuard, find_control_tokens
+from agentkit.chat_templates.media_placeholders import find_media
 from agentkit.chat_templates.message_rules import check_roles
-from agentkit.chat_templates.rendered_chat import RenderedChat, RenderedMedia
+from agentkit.chat_templates.omitted_texts import find_omitted_texts
+from agentkit.chat_templates.prompt_end import find_prompt_end
+from agentkit.chat_templates.rendered_chat import RenderedChat
+from agentkit.chat_templates.template_choice import choose_template
 from agentkit.chat_templates.template_messages import (
-    OmittedBlock,
     WrittenMessages,
     adapt_message,
     keep_text,
@@ -27,7 +29,6 @@ from agentkit.formatting.formatter import check_messages
 from agentkit.jinja_environments.chat_rendering import (
     ChatVariables,
     Rendering,
-    choose_marks,
     compile_chat,
     render_chat,
 )
@@ -266,8 +267,33 @@ class ChatTemplate:
             self._list_variables(now, variables),
         )
         continued = continue_final_message if isinstance(continue_final_message, str) else "content"
-        rendered = _Rendering(self, source, chat, written, continued if continue_final_message else None).finish()
+        rendered = self._render_parts(source, chat, written, continued if continue_final_message else None)
         return replace(rendered, spaced=tuple(dict.fromkeys(guard.places))) if guard and guard.places else rendered
+
+    def _render_parts(
+        self, source: str, chat: ChatVariables, written: WrittenMessages, continued: str | None
+    ) -> RenderedChat:
+        def render(variables: ChatVariables) -> Rendering:
+            return self.render_variables(source, variables, continued)
+
+        text, spans = rendering = render(chat)
+        never_written = self._list_never_written(chat, {item.type for item in written.texts})
+        return RenderedChat(
+            text,
+            spans,
+            tuple(find_media(text, chat, written.media, render)),
+            (*written.omitted, *find_omitted_texts(text, written.texts, never_written)),
+            len(text) if continued else find_prompt_end(rendering, chat, render),
+        )
+
+    def _list_never_written(self, chat: ChatVariables, types: set[str]) -> list[str]:
+        """Returns the types of blocks that the template never writes.
+
+        The list is empty if the caller passed variables, because variables can change what the template writes.
+        """
+        if types <= {"text"} or chat.others.keys() - {*self.special_tokens, "strftime_now"}:
+            return []
+        return [type_ for type_ in sorted(types) if not self.probe.writes_block(type_)]
 
     def check_special_tokens(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] = ()) -> None:
         """Raises an error if `render` would refuse the messages or tools with `on_special_tokens="raise"`.
@@ -447,12 +473,8 @@ class ChatTemplate:
         """
         if self.function is not None:
             return ""
-        sources = {**({"default": self.jinja} if self.jinja is not None else {}), **self.additional_templates}
-        chosen = name or ("tool_use" if has_tools and "tool_use" in sources else "default")
-        if chosen not in sources:
-            reason = f"there is no template {chosen!r}, only {', '.join(map(repr, sorted(sources))) or 'none'}"
-            raise OptionError("chat_template", reason, "Pass the name of one of the templates.")
-        return sources[chosen]
+        default = {} if self.jinja is None else {"default": self.jinja}
+        return choose_template({**default, **self.additional_templates}, name, has_tools)
 
     def _guard(self, source: str, mode: OnSpecialTokens) -> TextGuard | None:
         if mode == "keep":
@@ -466,122 +488,5 @@ class ChatTemplate:
         return frozenset()
 
 
-def _find_near(text: str, content: str, position: int) -> int:
-    """Returns `text.find(content, position)`. The search is faster if the content is near the position."""
-    start = text.find(content[:40], position, position + 2_000)
-    return start if start >= 0 and text.startswith(content, start) else text.find(content, position)
-
-
 def _needs_reply(written: WrittenMessages) -> bool:
     return written.messages[-1]["role"] in ("user", "tool")
-
-
-@dataclass(slots=True)
-class _Rendering:
-    """One rendering of a conversation, with the steps that find its parts in the text."""
-
-    template: ChatTemplate
-    source: str
-    chat: ChatVariables
-    written: WrittenMessages
-    continued: str | None
-
-    def finish(self) -> RenderedChat:
-        rendering = self.template.render_variables(self.source, self.chat, self.continued)
-        text = rendering.text
-        return RenderedChat(
-            text,
-            rendering.spans,
-            tuple(self._find_media(text)),
-            (*self.written.omitted, *self._find_omitted(text)),
-            self._find_prompt_end(rendering),
-        )
-
-    def _find_media(self, text: str) -> list[RenderedMedia]:
-        """Finds the placeholders of media. A second rendering marks placeholders with private-use characters."""
-        blocks = self.written.media
-        if not blocks:
-            return []
-        start, end = choose_marks(self.chat.messages)
-        parts = {id(part) for _, part in blocks}
-        messages = [_mark_media(message, parts, start, end) for message in self.chat.messages]
-        try:
-            marked = self.template.render_variables(
-                self.source, self.chat._replace(messages=messages), self.continued
-            )
-        except TemplateError:
-            return [RenderedMedia(block, None) for block, _ in blocks]
-        pieces = marked.text.split(start)
-        offsets = list[int | None]()
-        position = 0
-        for piece in pieces[:-1]:
-            position += len(piece.replace(end, ""))
-            offsets.append(position)
-        if marked.text.replace(start, "").replace(end, "") != text or len(offsets) != len(blocks):
-            offsets = [None] * len(blocks)
-        return [RenderedMedia(block, offset) for (block, _), offset in zip(blocks, offsets, strict=True)]
-
-    def _find_omitted(self, text: str) -> list[OmittedBlock]:
-        """Returns the blocks whose text the template did not write. Outer white space may be missing."""
-        omitted: list[OmittedBlock] = []
-        unwritten = self._list_unwritten()
-        missing = set[str]()
-        position = 0
-        for item in self.written.texts:
-            content = item.text.strip()
-            is_unwritten = item.type in unwritten or bool(missing and content in missing)
-            start = -1 if is_unwritten else _find_near(text, content, position)
-            if start >= 0:
-                position = start + len(content)
-            elif not is_unwritten and (content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text):
-                continue  # the template changes the order of texts, or writes the text as JSON
-            else:
-                if item.type not in unwritten:
-                    missing.add(content)  # a search reads the whole text, and tool names often recur
-                omitted.append(OmittedBlock(item.path, "the template does not write the text"))
-        return omitted
-
-    def _list_unwritten(self) -> list[str]:
-        """Returns the types of blocks that the template never writes.
-
-        A search for the text of such a block proves nothing, because another text can contain this text. The list
-        is empty if the caller passed variables, because variables can change what the template writes.
-        """
-        probe = self.template.probe
-        types = {item.type for item in self.written.texts} - {"text"}
-        if not types or self.chat.others.keys() - {*self.template.special_tokens, "strftime_now"}:
-            return []
-        unwritten: list[str] = []
-        if "tool_use" in types and not probe.writes_calls:
-            unwritten.append("tool_use")
-        if "thinking" in types and not (probe.writes_thinking or probe.writes_call_thinking):
-            unwritten.append("thinking")
-        if "tool_result" in types and not probe.writes_results:
-            unwritten.append("tool_result")
-        return unwritten
-
-    def _find_prompt_end(self, rendering: Rendering) -> int | None:
-        messages = self.chat.messages
-        if self.continued or self.chat.add_generation_prompt or messages[-1]["role"] != "assistant":
-            return len(rendering.text)
-        if rendering.spans:
-            return rendering.spans[-1][0]
-        if len(messages) == 1:
-            return None
-        chat = self.chat._replace(messages=messages[:-1], add_generation_prompt=True)
-        try:
-            prompt = self.template.render_variables(self.source, chat).text
-        except TemplateError:
-            return None
-        return len(prompt) if rendering.text.startswith(prompt) else None
-
-
-def _mark_media(message: Mapping[str, Any], parts: set[int], start: str, end: str) -> dict[str, Any]:
-    content = message["content"]
-    if not isinstance(content, list):
-        return dict(message)
-    marked: list[dict[str, Any]] = []
-    for part in cast("list[dict[str, Any]]", content):
-        is_media = id(part) in parts
-        marked += [{"type": "text", "text": start}, part, {"type": "text", "text": end}] if is_media else [part]
-    return {**message, "content": marked}

@@ -125,6 +125,18 @@ class TemplateProbe:
         word = '{"word": "Firstword"}'
         return self._writes_plain(messages, word, needs_parts=self.needs_parts, text_arguments=True)
 
+    def writes_block(self, type_: str) -> bool:
+        """Returns True if the template can write blocks of a type."""
+        match type_:
+            case "tool_use":
+                return self.writes_calls
+            case "tool_result":
+                return self.writes_results
+            case "thinking":
+                return self.writes_thinking or self.writes_call_thinking
+            case _:
+                return True
+
     @cached_property
     def writes_calls(self) -> bool:
         """True if the template writes tool calls."""

@@ -1,0 +1,28 @@
+"""`choose_template`: which of several named templates writes a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentkit.errors import OptionError
+
+__all__ = ["choose_template"]
+
+
+def choose_template(templates: Mapping[str, str], name: str | None, has_tools: bool) -> str:
+    """Returns the text of the template for a request.
+
+    Args:
+        templates: Texts of templates by name.
+        name: Name of the template. None means `tool_use` if this template exists and there are tools, and
+            `default` otherwise.
+        has_tools: True if the request has tools.
+
+    Raises:
+        OptionError: There is no template with this name, or no template `default`.
+    """
+    chosen = name or ("tool_use" if has_tools and "tool_use" in templates else "default")
+    if chosen not in templates:
+        reason = f"there is no template {chosen!r}, only {', '.join(map(repr, sorted(templates))) or 'none'}"
+        raise OptionError("chat_template", reason, "Pass the name of one of the templates.")
+    return templates[chosen]
