@@ -8,27 +8,24 @@ text `"]`. A `Tool` becomes a sentence about the tool, and tool calls become JSO
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias, cast
-
-from pydantic import BaseModel
 
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolUseBlock
 from agentkit.prompts.fields import SignatureField
-from agentkit.prompts.tool_texts import as_tool_calls, describe_tool
+from agentkit.prompts.media_replacement import PLAIN_TYPES, replace_media
+from agentkit.prompts.tool_texts import as_tool_calls
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_texts import write_value
-from agentkit.tools.tool import Tool, as_tools
 
 __all__ = ["Segment", "join_segments", "write_content"]
 
 Segment: TypeAlias = str | MediaBlock
 """Part of the content of a message: a text or a media block."""
 
-_SIMPLE: Final = frozenset({str, int, float, bool, type(None)})
 _MARKS: Final = tuple(map(chr, range(0xE000, 0xF900)))
 """Private use characters of Unicode. A character that the value does not contain marks each media block."""
 
@@ -39,14 +36,14 @@ def write_content(field: SignatureField, value: object) -> list[Segment]:
     Raises:
         OptionError: The value cannot be written as a text.
     """
-    if type(value) in _SIMPLE:  # fast path: no media and no tools
+    if type(value) in PLAIN_TYPES:  # fast path: no media and no tools
         return [write_value(value, field.annotation)]
     if is_tool_calls(field.type) and isinstance(value, list | tuple):
         return [json.dumps(as_tool_calls(cast("Sequence[ToolUseBlock]", value)), ensure_ascii=False)]
     for mark in _MARKS:
         media: list[MediaBlock] = []
         try:
-            replaced = _replace(value, media, mark)
+            replaced = replace_media(value, partial(_mark, media, mark))
         except RecursionError:
             reason = "the value is nested too deeply"
             raise OptionError(field.name, reason, "Pass a value with fewer levels.") from None
@@ -81,46 +78,7 @@ def join_segments(segments: Iterable[Segment]) -> str | tuple[Block, ...]:
     return tuple(TextBlock(item) if isinstance(item, str) else item for item in joined if item != "")
 
 
-def _replace(value: object, media: list[MediaBlock], mark: str) -> object:
-    """Replaces each media block in a value with a text that marks its place, and each tool with a sentence.
-
-    Appends the media blocks to `media`. Returns the value itself if it contains no media blocks and no tools.
-    """
-    if _is_simple(value):
-        return value
-    if isinstance(value, MediaBlock):
-        media.append(value)
-        return f"{mark}{len(media) - 1}{mark}"
-    if isinstance(value, Tool):
-        return describe_tool(value)
-    if callable(value) and not isinstance(value, type):
-        return describe_tool(as_tools([cast("Any", value)])[0])
-    items = _list_items(value)
-    replaced = {key: _replace(item, media, mark) for key, item in items.items()}
-    if all(item is items[key] for key, item in replaced.items()):
-        return value
-    return replaced if _is_mapping(value) else [*replaced.values()]
-
-
-def _is_simple(value: object) -> bool:
-    """Returns True for a text, a number, a boolean, None, or a list of these."""
-    if type(value) is list:
-        return _SIMPLE.issuperset(map(type, cast("list[object]", value)))
-    return type(value) in _SIMPLE
-
-
-def _list_items(value: object) -> Mapping[Any, object]:
-    """Returns the items of a list, dict, pydantic model or dataclass, by index or name. Empty for other values."""
-    if isinstance(value, Mapping):
-        return cast("Mapping[Any, object]", value)
-    if isinstance(value, list | tuple | set | frozenset):
-        return dict(enumerate(cast("Iterable[object]", value)))
-    if isinstance(value, BaseModel):
-        return {name: getattr(value, name) for name in type(value).model_fields}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: getattr(value, item.name) for item in fields(value)}
-    return {}
-
-
-def _is_mapping(value: object) -> bool:
-    return not isinstance(value, list | tuple | set | frozenset)
+def _mark(media: list[MediaBlock], mark: str, block: MediaBlock) -> str:
+    """Appends a block to `media`, and returns the text that marks its place."""
+    media.append(block)
+    return f"{mark}{len(media) - 1}{mark}"

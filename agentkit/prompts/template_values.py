@@ -15,9 +15,9 @@ from agentkit.jinja_environments import TemplateRecord
 from agentkit.json_values import copy_json, dump_model
 from agentkit.reprs import shorten
 
-__all__ = ["MAX_DEPTH", "as_template_value", "copy_values"]
+__all__ = ["as_template_value", "copy_values"]
 
-MAX_DEPTH: Final = 100
+_MAX_DEPTH: Final = 100
 """Maximum number of nested levels in a value of a template."""
 _FEWER_LEVELS: Final = "Pass a value with fewer levels and without references to itself."
 
@@ -62,8 +62,8 @@ def as_template_value(value: object, place: str) -> Any:
 def _convert(value: object, place: str, depth: int) -> Any:
     if value is None or type(value) in (str, int, float, bool):
         return value
-    if depth > MAX_DEPTH:
-        reason = f"nested more than {MAX_DEPTH} levels deep"
+    if depth > _MAX_DEPTH:
+        reason = f"nested more than {_MAX_DEPTH} levels deep"
         raise OptionError(shorten(place, 200), reason, _FEWER_LEVELS)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()

@@ -1,0 +1,66 @@
+"""`replace_media`: puts texts in place of the media blocks and tools in a value, at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, cast
+
+from pydantic import BaseModel
+
+from agentkit.messages.blocks import MediaBlock
+from agentkit.prompts.tool_texts import describe_tool
+from agentkit.tools.tool import Tool, as_tools
+
+__all__ = ["PLAIN_TYPES", "replace_media"]
+
+PLAIN_TYPES: Final = frozenset({str, int, float, bool, type(None)})
+"""Types of values without media and tools."""
+
+
+def replace_media(value: object, mark: Callable[[MediaBlock], str]) -> object:
+    """Replaces each media block in a value with a text, and each tool with a sentence about the tool.
+
+    Args:
+        value: A value. Lists, tuples, sets, dicts, pydantic models and dataclasses are searched.
+        mark: Returns the text for a media block.
+
+    Returns:
+        The value itself if it contains no media blocks and no tools. Otherwise a list or a dict.
+
+    Raises:
+        RecursionError: The value is nested too deeply.
+    """
+    if _is_plain(value):
+        return value
+    if isinstance(value, MediaBlock):
+        return mark(value)
+    if isinstance(value, Tool):
+        return describe_tool(value)
+    if callable(value) and not isinstance(value, type):
+        return describe_tool(as_tools([cast("Any", value)])[0])
+    items = _list_items(value)
+    replaced = {key: replace_media(item, mark) for key, item in items.items()}
+    if all(item is items[key] for key, item in replaced.items()):
+        return value
+    return [*replaced.values()] if isinstance(value, list | tuple | set | frozenset) else replaced
+
+
+def _is_plain(value: object) -> bool:
+    """Returns True for a text, a number, a boolean, None, or a list of these."""
+    if type(value) is list:
+        return PLAIN_TYPES.issuperset(map(type, cast("list[object]", value)))
+    return type(value) in PLAIN_TYPES
+
+
+def _list_items(value: object) -> Mapping[Any, object]:
+    """Returns the items of a list, dict, pydantic model or dataclass, by index or name. Empty for other values."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, object]", value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return dict(enumerate(cast("Iterable[object]", value)))
+    if isinstance(value, BaseModel):
+        return {name: getattr(value, name) for name in type(value).model_fields}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in fields(value)}
+    return {}
