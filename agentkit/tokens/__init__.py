@@ -8,7 +8,7 @@ Read `counters` first, which has the base classes. Then read the modules with th
 
 - `text_counters` estimates the number of tokens from the characters of a text.
 - `tiktoken_counter` counts with the encoding of a model (see also `model_encodings` and `encodings`).
-- `hugging_face` counts with the tokenizer file of a local model.
+- `hugging_face` counts with the tokenizer file of a local model, which `tokenizer_file` reads.
 - `remote` counts with an endpoint of a provider.
 - `usage_anchored` adds an estimate to the usage that a provider reported.
 

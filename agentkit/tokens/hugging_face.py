@@ -10,14 +10,15 @@ from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Final, Protocol, cast
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, cast
 
 import anyio.to_thread
 
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource
 from agentkit.errors import MissingExtraError, OptionError, TemplateError
-from agentkit.jinja_environments.chat_rendering import ChatVariables, render_chat
+from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, render_chat
+from agentkit.json_values import as_object
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import LocalTokenCounter, TokenCount, find_layout
@@ -25,13 +26,18 @@ from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.media_tokens import MediaPrices
 from agentkit.tokens.request_parts import RequestParts, compact_json
 from agentkit.tokens.text_counters import CharacterTokenCounter
+from agentkit.tokens.tokenizer_file import read_tokenizer
 
 __all__ = ["ChatTemplateLike", "HuggingFaceTokenCounter"]
 
 _TURN: Final = 5  # tokens that ChatML adds to a message: two markers, two line breaks and the role
 _MEDIA: Final = 1_500  # approximate number of tokens of a media item
 _CALL: Final = 12  # tokens that a template adds around a tool call or a tool result
+_WORD: Final = "Userword"
 _NO_TEMPLATE: Final = "no chat template: 5 tokens are assumed for each message in addition to its texts"
+
+
+_Renderer: TypeAlias = Callable[[list[dict[str, Any]]], str]
 
 
 class ChatTemplateLike(Protocol):
@@ -44,6 +50,10 @@ class ChatTemplateLike(Protocol):
 
     def choose_source(self, name: str | None, has_tools: bool) -> str:
         """Returns the text of the template for a request with or without tools."""
+        ...
+
+    def render_variables(self, source: str, chat: ChatVariables) -> Rendering:
+        """Renders messages in the format of OpenAI Chat Completions."""
         ...
 
 
@@ -111,36 +121,39 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     @cached_property
     def _config(self) -> dict[str, Any]:
         file = self.file.with_name("tokenizer_config.json")
-        return cast("dict[str, Any]", json.loads(file.read_text("utf-8"))) if file.is_file() else {}
+        try:
+            return as_object(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
+        except (OSError, ValueError, RecursionError) as error:
+            raise _as_option_error(file, error) from None
 
     @cached_property
     def _template(self) -> str | None:
         """Text of the chat template in the folder, or None if the model has no template."""
         file = self.file.with_name("chat_template.jinja")
-        source = file.read_text("utf-8") if file.is_file() else self._config.get("chat_template")
+        try:
+            source = file.read_text("utf-8") if file.is_file() else self._config.get("chat_template")
+        except (OSError, UnicodeDecodeError) as error:
+            raise _as_option_error(file, error) from None
         return source if isinstance(source, str) else None
 
-    def _find_template(self, has_tools: bool) -> tuple[str | None, Mapping[str, str]]:
-        """Returns the text of the chat template and the special tokens for a request."""
-        given = self._given_template
-        if given is not None and not isinstance(given, str):
-            return given.choose_source(None, has_tools), given.special_tokens
-        names = ("bos_token", "eos_token", "unk_token", "pad_token")
-        return given or self._template, {name: _read_token(self._config.get(name)) for name in names}
+    @cached_property
+    def _tokenizer(self) -> Any:
+        """The `tokenizers.Tokenizer`. The first access reads the tokenizer file, which is slow."""
+        return read_tokenizer(self.file, "tokenizer")
 
     @cached_property
     def _encode(self) -> Callable[[str], int]:
-        """Function that counts the tokens of a text. The first access reads the tokenizer file, which is slow."""
-        from tokenizers import Tokenizer
-
-        tokenizer = cast("Any", Tokenizer).from_file(str(self.file))
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
+        """Function that counts the tokens of a text."""
+        tokenizer = self._tokenizer
 
         def encode(text: str) -> int:
             # Lone surrogates are replaced, because the tokenizer refuses them.
             encodable = text if text.isascii() else text.encode("utf-8", "replace").decode()
-            return len(tokenizer.encode(encodable, add_special_tokens=False).ids)
+            try:
+                return len(tokenizer.encode(encodable, add_special_tokens=False).ids)
+            except Exception as error:  # the package has no class for its errors
+                reason = f"the tokenizer cannot encode a text ({error})"
+                raise OptionError("tokenizer", reason, "Pass another tokenizer.") from None
 
         return encode
 
@@ -148,12 +161,11 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     def _special(self) -> re.Pattern[str] | None:
         """Pattern that matches special tokens, which separate a rendered conversation into pieces.
 
-        None if the tokenizer file lists no special tokens. Also None if the counts of the pieces do not add up to
-        the count of the whole text. For example, a tokenizer may add a token at the start of each text.
+        None if the tokenizer has no special tokens. Also None if the counts of the pieces do not add up to the
+        count of the whole text. For example, a tokenizer may add a token at the start of each text.
         """
-        added = cast("list[dict[str, Any]]", json.loads(self.file.read_text("utf-8")).get("added_tokens", []))
-        special = [token for token in added if token.get("special")]
-        words = [token["content"] for token in special if not token["lstrip"] and not token["rstrip"]]
+        special = [token for token in self._tokenizer.get_added_tokens_decoder().values() if token.special]
+        words = [token.content for token in special if not (token.lstrip or token.rstrip or token.single_word)]
         if not words:
             return None
         probe = " Hello there.\n\nHow are you? "
@@ -212,20 +224,34 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     def _render(self, request: Mapping[str, Any]) -> tuple[str | None, str]:
         """Renders a request with the chat template. Returns None and a reason if the rendering fails."""
         messages, tools = request.get("messages"), request.get("tools") or None
-        source, tokens = self._find_template(tools is not None)
-        if source is None:
+        render = self._find_renderer(tools)
+        if render is None:
             return None, _NO_TEMPLATE
         if not isinstance(messages, list) or _is_foreign(request, cast("list[Any]", messages)):
             return None, "the chat template cannot render this wire format; each text was counted separately"
-        variables = {**tokens, "strftime_now": _format_fixed_date}
         reason = ""
-        for convert in (_with_parts, _with_text):
-            converted = [convert(message) for message in cast("list[dict[str, Any]]", messages)]
+        for convert in dict.fromkeys((_choose_conversion(render), _with_text)):
             try:
-                return render_chat(source, ChatVariables(converted, tools, None, True, variables)).text, ""
+                return render([convert(message) for message in cast("list[dict[str, Any]]", messages)]), ""
             except TemplateError as error:
                 reason = f"the chat template raised an error ({error.reason}); each text was counted separately"
         return None, reason
+
+    def _find_renderer(self, tools: list[dict[str, Any]] | None) -> _Renderer | None:
+        """Returns a function that renders messages with the chat template. None if there is no template."""
+        given = self._given_template
+        render: Callable[[str, ChatVariables], Rendering] = render_chat
+        if given is None or isinstance(given, str):
+            names = ("bos_token", "eos_token", "unk_token", "pad_token")
+            tokens: Mapping[str, str] = {name: _read_token(self._config.get(name)) for name in names}
+            source = given or self._template
+        else:
+            tokens, render = given.special_tokens, given.render_variables
+            source = given.choose_source(None, tools is not None)
+        if source is None:
+            return None
+        others = {**tokens, "strftime_now": _format_fixed_date}
+        return lambda messages: render(source, ChatVariables(messages, tools, None, True, others)).text
 
     def weigh(self, msg: Msg) -> int:
         """Estimates the number of tokens of a message from the characters of its texts.
@@ -250,6 +276,11 @@ def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
     return any(part.get("type") in ("tool_use", "tool_result") for part in parts)
 
 
+def _as_option_error(file: Path, error: Exception) -> OptionError:
+    reason = f"the file {shorten_repr(str(file), 200)} cannot be read ({error})"
+    return OptionError("tokenizer", reason, "Download the file again.")
+
+
 def _read_token(token: Any) -> str:
     """Returns the text of a special token, which is a string or an object in `tokenizer_config.json`."""
     return str(cast("dict[str, Any]", token).get("content", "") if isinstance(token, dict) else token or "")
@@ -258,6 +289,23 @@ def _read_token(token: Any) -> str:
 def _format_fixed_date(pattern: str) -> str:
     """Formats a fixed date. With the current date, counts would depend on the day."""
     return date(2026, 11, 21).strftime(pattern)
+
+
+def _choose_conversion(render: _Renderer) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Returns the conversion of messages for the content that a template writes: texts, parts, or both."""
+    text = _render_word(render, _WORD)
+    parts = _render_word(render, [{"type": "text", "text": _WORD}])
+    if _WORD not in text:
+        return _with_only_parts if _WORD in parts else _with_parts
+    # A template that writes only texts prints parts as Python does.
+    return _with_text if _WORD not in parts or f"'{_WORD}'" in parts else _with_parts
+
+
+def _render_word(render: _Renderer, content: Any) -> str:
+    try:
+        return render([{"role": "user", "content": content}])
+    except TemplateError:
+        return ""
 
 
 def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
@@ -277,6 +325,15 @@ def _with_text(message: dict[str, Any]) -> dict[str, Any]:
     if isinstance(converted["content"], list):
         parts = cast("list[dict[str, Any]]", converted["content"])
         converted["content"] = "\n".join(str(part["text"]) for part in parts if "text" in part)
+    return converted
+
+
+def _with_only_parts(message: dict[str, Any]) -> dict[str, Any]:
+    """Converts a message for chat templates that expect a list of parts as content."""
+    converted = _with_parts(message)
+    if isinstance(converted["content"], str):
+        content = converted["content"]
+        converted["content"] = [{"type": "text", "text": content}] if content else []
     return converted
 
 

@@ -23,6 +23,7 @@ from agentkit import (
     TextBlock,
     load_provider,
 )
+from agentkit.chat_templates import ChatTemplate
 from tests.conftest import call, result, text_msg
 from tests.tokens.corpus import CORPUS
 
@@ -104,6 +105,33 @@ def test_the_count_is_the_count_of_the_rendered_conversation(folder: Path) -> No
     assert request == before
 
 
+def test_the_count_is_that_of_the_text_that_a_chat_template_writes(folder: Path) -> None:
+    strings = "{% for message in messages %}{{ message.content }}!{% endfor %}"
+    parts = (
+        "{% for message in messages %}{% for part in message.content %}{{ part.text }}!{% endfor %}{% endfor %}"
+    )
+    tokenizer = cast("Any", tokenizers).Tokenizer.from_file(str(folder / "tokenizer.json"))
+    two = Msg("Bob", (TextBlock("One two three."), TextBlock("Four five.")), "user")
+    templates = {
+        ChatTemplate(strings): "One two three.\nFour five.!",
+        ChatTemplate(parts): "One two three.!Four five.!",
+        ChatTemplate.from_function(lambda messages, _: str(messages[0]["content"]) + "!"): "One two three.!",
+    }
+    for template, text in templates.items():
+        msgs = [two] if template.function is None else [text_msg("Bob", "One two three.")]
+        request = load_provider("vllm").chat_formatter().lower(msgs).request
+        for given in (template, template.jinja) if template.jinja else (template,):
+            counted = HuggingFaceTokenCounter(folder, chat_template=given).measure(request, OPENAI)
+            assert (counted, counted.estimated) == (len(tokenizer.encode(text, add_special_tokens=False).ids), ())
+    one = load_provider("vllm").chat_formatter().lower([text_msg("Bob", "One two three.")]).request
+    for given in (parts, parts + "{{ messages[0].content[0].text.x.y if messages[0].content is string }}"):
+        counted = HuggingFaceTokenCounter(folder, chat_template=given).measure(one, OPENAI)
+        assert (counted, counted.estimated) == (
+            len(tokenizer.encode("One two three.!", add_special_tokens=False).ids),
+            (),
+        )
+
+
 def test_media_have_a_price_and_no_text(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder, model="unknown")
     png = Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000)
@@ -175,6 +203,39 @@ async def test_counting_in_a_worker_thread_returns_the_same_count(folder: Path) 
     request = load_provider("vllm").chat_formatter().lower(MESSAGES).request
     assert await counter.count(request, OPENAI) == counter.measure(request, OPENAI)
     assert pickle.loads(pickle.dumps(counter)).key == counter.key
+
+
+def test_a_special_token_inside_a_word_is_counted_as_the_tokenizer_does(folder: Path, tmp_path: Path) -> None:
+    tokenizer = cast("Any", tokenizers).Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.add_special_tokens([AddedToken("<word>", special=True, single_word=True)])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    text = "one<word>two <word> <|im_end|>"
+    counter = HuggingFaceTokenCounter(tmp_path, chat_template="{{ messages[0].content }}")
+    counted = counter.measure({"messages": [{"role": "user", "content": text}]}, OPENAI)
+    assert counted == len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tokenizer.json", b"{"),
+        ("tokenizer.json", b"\xff"),
+        ("tokenizer_config.json", b"["),
+        ("chat_template.jinja", b"\xff"),
+    ],
+)
+def test_a_damaged_file_is_named(folder: Path, tmp_path: Path, name: str, text: bytes) -> None:
+    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(OptionError, match=rf"^tokenizer: the file .*{name}.* Download the file again"):
+        HuggingFaceTokenCounter(tmp_path).measure({"messages": []}, OPENAI)
+
+
+def test_a_text_that_the_tokenizer_refuses_is_an_error(tmp_path: Path) -> None:
+    tokenizer = cast("Any", tokenizers).Tokenizer(models.WordLevel({"a": 0}, unk_token="?"))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(OptionError, match=r"^tokenizer: the tokenizer cannot encode a text \(.*UNK"):
+        HuggingFaceTokenCounter(tmp_path).measure({"messages": [{"role": "user", "content": "b"}]}, OPENAI)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
