@@ -11,7 +11,7 @@ from agentkit.budget.summaries import Summarize
 from agentkit.budget.units import EditCount, Units, Weigher
 from agentkit.errors import BudgetError
 from agentkit.formatting.cut_search import CutSearch, search_cut
-from agentkit.formatting.lowering import Lowering, has_media
+from agentkit.formatting.request_builder import RequestBuilder, has_media
 from agentkit.formatting.request_sizes import RequestSizes, Sizes
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import format_place
@@ -53,7 +53,7 @@ class BudgetFitter:
             cut.
     """
 
-    lowering: Lowering
+    builder: RequestBuilder
     budget: Budget
     units: Units
     cuts: CutPlan
@@ -65,24 +65,24 @@ class BudgetFitter:
     @classmethod
     async def create(
         cls,
-        lowering: Lowering,
+        builder: RequestBuilder,
         budget: Budget,
         weigher: Weigher,
         conversation: TracedConversation,
         ledger: Ledger,
     ) -> BudgetFitter:
         """Estimates the tokens of a repaired conversation, and returns the fitter for the conversation."""
-        thinking = lowering.spec.capabilities.thinking.mode != "never"
+        thinking = builder.spec.capabilities.thinking.mode != "never"
         units = await weigher.weigh_units(conversation.msgs, thinking)
-        if not lowering.history.shows_everything:
-            is_visible = lowering.history.is_visible
+        if not builder.history.shows_everything:
+            is_visible = builder.history.is_visible
             visible = (number for number in reversed(units.numbers) if is_visible(units.unit(number)))
             units = replace(units, newest_visible=next(visible, None))
         weigh, cut_first = weigher.get_weigh(thinking), frozenset(budget.cut_first)
         cuts = CutPlan(budget.strategies, units, budget.limit, weigh, cut_first)
         summarize = next((item for item in budget.strategies if isinstance(item, Summarize)), None)
-        sizes = RequestSizes(lowering, budget.counter, conversation, ledger, cuts)
-        return cls(lowering, budget, units, cuts, sizes, summarize)
+        sizes = RequestSizes(builder, budget.counter, conversation, ledger, cuts)
+        return cls(builder, budget, units, cuts, sizes, summarize)
 
     async def plan(self) -> Plan:
         """Returns a plan whose request fits the budget.
@@ -130,7 +130,7 @@ class BudgetFitter:
         The search uses these sizes, so that text files in dropped messages are never read.
         """
         await self._raise_on_certain_loss(self.cuts.end)
-        if await self.lowering.measure_text_files(self.sizes.conversation, self.sizes.ledger):
+        if await self.builder.measure_text_files(self.sizes.conversation, self.sizes.ledger):
             self.sizes.estimated.clear()
 
     async def _compare_counters(self) -> None:
@@ -204,7 +204,7 @@ class BudgetFitter:
     @property
     def _conditions(self) -> object:
         """Key with all values that affect the size of a request, except the conversation and the cut."""
-        return (self.lowering.spec, self.lowering.history, self.budget)
+        return (self.builder.spec, self.builder.history, self.budget)
 
     def _remember(self, counter: str, count: EditCount, sizes: Sizes) -> None:
         """Records that `count` edits are not enough, unless more messages could make the request smaller."""
@@ -212,7 +212,7 @@ class BudgetFitter:
         is_lasting = (
             is_deterministic
             and self.cuts.order_is_stable
-            and self.lowering.history.shows_everything
+            and self.builder.history.shows_everything
             and not has_media(self.sizes.conversation)
         )
         if is_lasting and count in sizes and sizes[count][1] > self._get_limit(count) + _SLACK:
@@ -254,26 +254,26 @@ class BudgetFitter:
 
         If `on_loss` is not `raise`, the method does nothing.
         """
-        if self.lowering.on_loss == "raise":
+        if self.builder.on_loss == "raise":
             ledger = (await self.sizes.estimate(count))[0].ledger.copy()
             self.sizes.edit(count).record(ledger)  # content that the cut drops is not a loss
-            self.lowering.raise_on_loss(ledger)
+            self.builder.raise_on_loss(ledger)
 
     async def _create_plan(self, count: EditCount) -> Plan:
-        lowered, tokens = await self.sizes.measure(count)
+        built, tokens = await self.sizes.measure(count)
         edited = self.sizes.edit(count)
-        edited.record(lowered.ledger)
-        self.lowering.raise_on_loss(lowered.ledger)
+        edited.record(built.ledger)
+        self.builder.raise_on_loss(built.ledger)
         if not edited.changes:
-            return lowered.plan(tuple(self.sizes.ledger.msgs), tokens)
+            return built.plan(tuple(self.sizes.ledger.msgs), tokens)
         weight = self.cuts.weight(count)
         saved = self.cuts.weight(NO_EDITS) - weight
         uncached = weight - self.units.start(edited.changes[0].first)
         altered = tuple(edited.changed_places)
-        stale = tuple(map(format_place, sorted(lowered.stale)))
+        stale = tuple(map(format_place, sorted(built.stale)))
         cut = Cut(edited.dropped_messages, edited.dropped_units, saved, altered, uncached, stale)
-        history = without_blocks(self.summarized.get(count) or edited.apply(), lowered.stale)
-        return lowered.plan(tuple(history.msgs), tokens, cut)
+        history = without_blocks(self.summarized.get(count) or edited.apply(), built.stale)
+        return built.plan(tuple(history.msgs), tokens, cut)
 
     # -- errors ----------------------------------------------------------------------------------------------
 
@@ -300,18 +300,18 @@ class BudgetFitter:
 
     async def _measure_smallest(self) -> int:
         """Returns the number of tokens of the request after all edits, plus the tokens that summaries may need."""
-        lowered, size = await self.sizes.measure(self.cuts.end)
+        built, size = await self.sizes.measure(self.cuts.end)
         if self.summarize is None or not self.cuts.end:
             return size
-        layout = self.lowering.spec.capabilities.layout
+        layout = self.builder.spec.capabilities.layout
         # `summarize.max_tokens` is a limit of estimated tokens. The ratio of `size` to `estimate` converts this
         # limit to tokens of the budget's counter.
-        estimate = max(CharacterTokenCounter().measure(lowered.request, layout), 1)
+        estimate = max(CharacterTokenCounter().measure(built.request, layout), 1)
         return size + -(-self.summarize.max_tokens * max(size, estimate) // estimate)
 
     def _with_limit(self, limit: int) -> BudgetFitter:
         cuts = self.cuts.with_limit(limit)
-        sizes = RequestSizes(self.lowering, self.budget.counter, self.sizes.conversation, self.sizes.ledger, cuts)
+        sizes = RequestSizes(self.builder, self.budget.counter, self.sizes.conversation, self.sizes.ledger, cuts)
         return replace(self, cuts=cuts, sizes=sizes)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentkit.budget.cut_plan import CutPlan
 from agentkit.budget.units import EditCount
-from agentkit.formatting.lowering import Lowered
+from agentkit.formatting.request_builder import BuiltRequest
 
 __all__ = ["CutSearch", "search_cut"]
 
@@ -30,7 +30,7 @@ class CutSearch:
     plan: CutPlan
     limit: int
     fits: Callable[[EditCount], Awaitable[bool]]
-    sizes: Mapping[EditCount, tuple[Lowered, int]]
+    sizes: Mapping[EditCount, tuple[BuiltRequest, int]]
 
     async def find_first(self, guess: EditCount, too_large: EditCount) -> EditCount:
         """Returns the smallest allowed number of edits after which the request fits the budget.

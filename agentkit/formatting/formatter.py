@@ -19,10 +19,10 @@ from agentkit.capabilities.model_rules import ModelRules
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import EmptyConversationError, MessageError
 from agentkit.formatting.budget_fitting import BudgetFitter
-from agentkit.formatting.lowering import Lowering, has_media
 from agentkit.formatting.pipeline import select_stages
 from agentkit.formatting.plan_log import log_plan
 from agentkit.formatting.prompt_cache import CacheBreakpoints
+from agentkit.formatting.request_builder import RequestBuilder, has_media
 from agentkit.history.policies import ChatHistory, HistoryPolicy
 from agentkit.ledger.entries import Synthesis
 from agentkit.ledger.ledger import Ledger
@@ -191,7 +191,7 @@ class FormatterBase(ABC):
         The method takes the options of `format`, and raises the same errors.
         """
         checked = check_messages(msgs)
-        lowering = self._create_lowering(options, model)
+        builder = self._create_builder(options, model)
         ledger = Ledger(checked)
         conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
         await anyio.lowlevel.checkpoint()
@@ -199,13 +199,13 @@ class FormatterBase(ABC):
             await check_media(checked)
         if self.budget is not None and self._weigher is not None:
             await prepare_counter(self.budget.counter.local_counter)
-            fitter = await BudgetFitter.create(lowering, self.budget, self._weigher, conversation, ledger)
+            fitter = await BudgetFitter.create(builder, self.budget, self._weigher, conversation, ledger)
             return log_plan(await fitter.plan())
         if self.on_loss == "raise" and has_media(conversation):
-            lowering.raise_on_loss(lowering.lower_without_io(conversation, ledger).ledger)
-        lowered = await lowering.load_and_lower(conversation, ledger)
-        lowering.raise_on_loss(lowered.ledger)
-        return log_plan(lowered.plan(tuple(checked)))
+            builder.raise_on_loss(builder.build_without_io(conversation, ledger).ledger)
+        built = await builder.load_and_build(conversation, ledger)
+        builder.raise_on_loss(built.ledger)
+        return log_plan(built.plan(tuple(checked)))
 
     def lower(self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]) -> Plan:
         """Returns a `Plan` without any I/O. This is the synchronous part of `plan`.
@@ -218,23 +218,23 @@ class FormatterBase(ABC):
             LossError: If content would be lost and `on_loss` is `raise`.
         """
         checked = check_messages(msgs)
-        lowering = self._create_lowering(options, model)
+        builder = self._create_builder(options, model)
         ledger = Ledger(checked)
         conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
-        lowered = lowering.lower(conversation, ledger, ResolvedMedia())
-        lowering.raise_on_loss(lowered.ledger)
-        return log_plan(lowered.plan(tuple(checked)))
+        built = builder.build(conversation, ledger, ResolvedMedia())
+        builder.raise_on_loss(built.ledger)
+        return log_plan(built.plan(tuple(checked)))
 
     @property
     def _unmatched(self) -> Unmatched:
         return "drop" if self.on_loss == "drop" else "describe"
 
-    def _create_lowering(self, options: RequestOptions, model: str | None) -> Lowering:
+    def _create_builder(self, options: RequestOptions, model: str | None) -> RequestBuilder:
         if options or model is not None:
             spec = self._create_spec(options, model)
         else:
             spec = RequestSpec(self.capabilities(), self.model)
-        return Lowering(spec, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
+        return RequestBuilder(spec, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
 
     def _create_spec(self, options: RequestOptions, model: str | None) -> RequestSpec:
         check_names("format()", options, (*RequestOptions.__annotations__, "model"))

@@ -8,14 +8,14 @@ from typing import TypeAlias
 from agentkit.budget.cut_plan import CutPlan
 from agentkit.budget.edits import EditedConversation
 from agentkit.budget.units import EditCount
-from agentkit.formatting.lowering import Lowered, Lowering
+from agentkit.formatting.request_builder import BuiltRequest, RequestBuilder
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.tokens.counters import LocalTokenCounter, TokenCounterBase, count_request
 
 __all__ = ["RequestSizes", "Sizes"]
 
-Sizes: TypeAlias = dict[EditCount, tuple[Lowered, int]]
+Sizes: TypeAlias = dict[EditCount, tuple[BuiltRequest, int]]
 """Requests with their token counts. The key is the number of edits of the cut."""
 
 
@@ -32,19 +32,19 @@ class RequestSizes:
         estimated: The requests without loaded media. The local counter counts their tokens.
     """
 
-    lowering: Lowering
+    builder: RequestBuilder
     counter: TokenCounterBase
     conversation: TracedConversation
     ledger: Ledger
     cuts: CutPlan
     local: LocalTokenCounter = field(init=False)
     needs_loading: bool = field(init=False)
-    counted: Sizes = field(default_factory=dict[EditCount, "tuple[Lowered, int]"])
-    estimated: Sizes = field(default_factory=dict[EditCount, "tuple[Lowered, int]"])
+    counted: Sizes = field(default_factory=dict[EditCount, "tuple[BuiltRequest, int]"])
+    estimated: Sizes = field(default_factory=dict[EditCount, "tuple[BuiltRequest, int]"])
 
     def __post_init__(self) -> None:
         self.local = self.counter.local_counter
-        self.needs_loading = self.lowering.needs_loading(self.conversation)
+        self.needs_loading = self.builder.needs_loading(self.conversation)
 
     @property
     def has_remote_counter(self) -> bool:
@@ -55,23 +55,23 @@ class RequestSizes:
         """Returns the conversation after `count` edits."""
         return EditedConversation(self.conversation, self.cuts.units, self.cuts.changes(count) if count else ())
 
-    async def estimate(self, count: EditCount) -> tuple[Lowered, int]:
+    async def estimate(self, count: EditCount) -> tuple[BuiltRequest, int]:
         """Returns the request after `count` edits, without loaded media, and its token count.
 
         The local counter counts the tokens.
         """
         if count not in self.estimated:
             edited = self.edit(count)
-            lowered = self.lowering.lower_without_io(edited.apply(), self.ledger, edited.first_change)
-            self.estimated[count] = (lowered, await self._count(self.local, lowered))
+            built = self.builder.build_without_io(edited.apply(), self.ledger, edited.first_change)
+            self.estimated[count] = (built, await self._count(self.local, built))
         return self.estimated[count]
 
-    async def measure(self, count: EditCount) -> tuple[Lowered, int]:
+    async def measure(self, count: EditCount) -> tuple[BuiltRequest, int]:
         """Returns the request after `count` edits, and its number of tokens according to the budget's counter."""
         if count not in self.counted:
             edited = self.edit(count)
             conversation = edited.apply()
-            needs_loading = self.needs_loading and self.lowering.needs_loading(conversation)
+            needs_loading = self.needs_loading and self.builder.needs_loading(conversation)
             if needs_loading or self.has_remote_counter:
                 self.counted[count] = await self.load_and_count(conversation, self.ledger.copy(), edited)
             else:
@@ -80,13 +80,13 @@ class RequestSizes:
 
     async def load_and_count(
         self, conversation: TracedConversation, ledger: Ledger, edited: EditedConversation
-    ) -> tuple[Lowered, int]:
+    ) -> tuple[BuiltRequest, int]:
         """Loads the media of an edited conversation.
 
         Returns the request, and its number of tokens according to the budget's counter.
         """
-        lowered = await self.lowering.load_and_lower(conversation, ledger, edited.first_change)
-        return lowered, await self._count(self.counter, lowered)
+        built = await self.builder.load_and_build(conversation, ledger, edited.first_change)
+        return built, await self._count(self.counter, built)
 
-    async def _count(self, counter: TokenCounterBase, lowered: Lowered) -> int:
-        return await count_request(counter, lowered.request, self.lowering.spec.capabilities.layout)
+    async def _count(self, counter: TokenCounterBase, built: BuiltRequest) -> int:
+        return await count_request(counter, built.request, self.builder.spec.capabilities.layout)

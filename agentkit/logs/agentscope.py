@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, dump_model, make_json_safe
-from agentkit.logs.native_entries import NativeEntry
+from agentkit.logs.embedded_items import EmbeddedItem
 from agentkit.messages.blocks import InvalidBlock
 from agentkit.messages.log_checks import (
     check_log_format,
@@ -247,7 +247,7 @@ def _convert_thinking(block: dict[str, Any]) -> Any:
     """Converts a thinking block. Moves the signatures and ids of Anthropic and OpenAI to the opaque state."""
     thinking = {key: value for key, value in block.items() if key not in _STATE_FIELDS}
     if as_text(as_object(block.get(_ITEM)).get("type")) == "reasoning":
-        return NativeEntry("openai-responses", block[_ITEM]).read("reasoning_item_raw")
+        return EmbeddedItem("openai-responses", block[_ITEM]).read("reasoning_item_raw")
     if as_text(block.get("reasoning_item_id")):
         return {**thinking, "state": {"issuer": "openai", "item_id": block["reasoning_item_id"]}}
     if as_text(block.get("redacted_thinking_data")):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from agentkit.budget.budget import Budget
 from agentkit.credentials.redaction import create_redactor, redact_error
@@ -15,7 +14,6 @@ from agentkit.errors import (
     ContextLengthError,
     MessageError,
     ModelError,
-    NetworkError,
     OptionError,
     ProviderError,
 )
@@ -24,6 +22,7 @@ from agentkit.history.speaker_prefix import strip_speaker_prefix
 from agentkit.json_values import native_to_json
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
+from agentkit.models.client_errors import create_closed_error, find_client_error
 from agentkit.models.context_length_retry import ContextLengthRetry
 from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.error_location import locate_block
@@ -34,12 +33,6 @@ from agentkit.replies.parser import StreamParserBase
 from agentkit.tokens.usage_anchored import UsageAnchoredCounter
 
 __all__ = ["ModelCall"]
-
-_FOREIGN_LOOP: Final = re.compile(
-    r"no running event loop|different (event )?loop|loop is closed|called from async context"
-)
-"""Pattern for error texts of asyncio, trio and HTTP clients about connections or locks of another event loop."""
-_CLOSED_CLIENT: Final = re.compile(r"client has been closed|client is closed|session is closed", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -137,7 +130,7 @@ class ModelCall:
     def build_request(self, *, stream: bool) -> OutgoingRequest:
         """Returns the finished request of the plan. Raises NetworkError if the client was closed."""
         if self.endpoint.closed:
-            raise self._closed_error()
+            raise create_closed_error(self.provider.name)
         return self.endpoint.build_request(self.model, self.plan.request, self.parameters, stream=stream)
 
     async def send(self, outgoing: OutgoingRequest) -> Msg:
@@ -163,31 +156,9 @@ class ModelCall:
             return ModelError(self.provider.name, f"unreadable reply: {error.reason}")
         if isinstance(error, TypeError) and "JSON serializable" in str(error):
             return OptionError("parameters", str(error), "Pass JSON values.")
-        if _is_header_error(error):
-            reason = "the API key or a header contains a character that HTTP headers do not allow"
-            return OptionError("client", reason, "Pass the exact API key, and header values in printable ASCII.")
-        failure, runtime_error = self.endpoint.failure_from_exception(error), _find_runtime_error(error)
-        if self.endpoint.closed and (runtime_error or (failure and failure.network)):
-            return self._closed_error()
-        if runtime_error and _CLOSED_CLIENT.search(str(runtime_error)):
-            advice = "Keep the client open until the last call has ended."
-            return self._client_error(f"the client is closed ({runtime_error})", advice)
-        if runtime_error and _FOREIGN_LOOP.search(str(runtime_error)):
-            advice = "Create a ChatModel for each event loop, and do not pass the same client to two of them."
-            reason = f"the client has open connections in another event loop ({runtime_error})"
-            return self._client_error(reason, advice)
-        if failure and failure.network and _is_address_error(error):
-            advice = "Pass a base_url that begins with 'http://' or 'https://'."
-            return self._client_error(failure.message, advice)
-        return None if failure is None else self._as_model_error(failure)
-
-    def _closed_error(self) -> NetworkError:
-        advice = "Close the model only after all its calls have ended."
-        return self._client_error("the model was closed during the call", advice)
-
-    def _client_error(self, reason: str, advice: str) -> NetworkError:
-        """Returns an error that is not retryable, because a retry with the same client fails again."""
-        return NetworkError(self.provider.name, reason, retryable=False, advice=advice)
+        failure = self.endpoint.failure_from_exception(error)
+        client_error = find_client_error(error, failure, self.provider.name, closed=self.endpoint.closed)
+        return client_error or (None if failure is None else self._as_model_error(failure))
 
     def _as_model_error(self, failure: Failure) -> ModelError:
         patterns = self.provider.error_patterns
@@ -198,31 +169,3 @@ class ModelCall:
         plan = self.plan
         text = f"{failure.message} {failure.param or ''}"
         return locate_block(text, plan.request, self.provider.layout, plan.ledger.msgs, call_ids=plan.call_ids)
-
-
-_ADDRESS_ERRORS: Final = frozenset({"InvalidURL", "NonHttpUrlClientError", "UnsupportedProtocol"})
-"""Names of the classes that httpx and aiohttp raise for an invalid URL."""
-
-
-def _is_address_error(error: BaseException | None) -> bool:
-    """Returns True if an HTTP client rejected the URL. In this case, a retry cannot help."""
-    while error is not None and type(error).__name__ not in _ADDRESS_ERRORS:
-        error = error.__cause__ or error.__context__
-    return error is not None
-
-
-def _is_header_error(error: BaseException | None) -> bool:
-    """Returns True if an HTTP client rejected the value of a header.
-
-    For such a value, httpx and aiohttp raise UnicodeEncodeError. The error of h11 has the text "Illegal header".
-    """
-    while error is not None:
-        if isinstance(error, UnicodeEncodeError) or "Illegal header" in str(error):
-            return True
-        error = error.__cause__
-    return False
-
-
-def _find_runtime_error(error: BaseException) -> RuntimeError | None:
-    """Returns `error` or its cause if one of them is a RuntimeError, otherwise None. Ignores subclasses."""
-    return next((item for item in (error, error.__cause__) if type(item) is RuntimeError), None)

@@ -43,7 +43,8 @@ from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import require_json_repair
 from agentkit.prompts.parser import Parser
 from agentkit.prompts.parsers import structured
-from agentkit.prompts.prompt_inputs import get_prefix, read_inputs
+from agentkit.prompts.prefix_inputs import get_prefix
+from agentkit.prompts.prompt_inputs import read_inputs
 from agentkit.prompts.prompt_modes import PromptMode, check_mode
 from agentkit.prompts.prompt_templates import PromptTemplates
 from agentkit.prompts.prompt_texts import get_empty_templates

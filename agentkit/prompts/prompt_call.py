@@ -15,7 +15,7 @@ from agentkit.prompts.chat_adapter import ChatAdapter
 from agentkit.prompts.examples import Example
 from agentkit.prompts.native_outputs import find_tools
 from agentkit.prompts.prediction import Attempt, Outputs, Prediction
-from agentkit.prompts.prompt_inputs import get_prefix
+from agentkit.prompts.prefix_inputs import get_prefix
 from agentkit.prompts.signature import Signature
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike

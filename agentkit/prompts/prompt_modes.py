@@ -12,7 +12,7 @@ from agentkit.prompts.adapter import Adapter
 from agentkit.prompts.bound_parser import BoundParser, bind_parser
 from agentkit.prompts.field_types import History
 from agentkit.prompts.parser import Parser
-from agentkit.prompts.prompt_inputs import is_prefix
+from agentkit.prompts.prefix_inputs import is_prefix
 from agentkit.prompts.prompt_templates import PromptTemplates
 from agentkit.prompts.prompt_texts import PromptTexts
 from agentkit.prompts.signature import Signature

@@ -14,7 +14,8 @@ from agentkit.prompts.examples import Example, ReplyText
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_types import History
 from agentkit.prompts.history_rows import read_row
-from agentkit.prompts.prompt_inputs import get_prefix, read_inputs
+from agentkit.prompts.prefix_inputs import get_prefix
+from agentkit.prompts.prompt_inputs import read_inputs
 from agentkit.prompts.prompt_modes import PromptMode
 from agentkit.prompts.prompt_texts import PromptTexts
 from agentkit.prompts.signature import Signature

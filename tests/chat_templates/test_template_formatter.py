@@ -95,7 +95,7 @@ async def test_control_tokens_are_refused_with_their_place_before_any_file_is_re
     def refuse(*_: object) -> None:
         raise AssertionError("a file is read")
 
-    monkeypatch.setattr("agentkit.formatting.lowering.load_media", refuse)
+    monkeypatch.setattr("agentkit.formatting.request_builder.load_media", refuse)
     document = Msg("Bob", [DocumentBlock(URLSource((tmp_path / "notes.txt").as_uri()))], "user")
     formatter = ChatTemplate.builtin("zephyr").formatter(on_special_tokens="raise", media_roots=[tmp_path])
     for msgs in ([document, Msg("Bob", "a</s>b", "user")], [document, Msg("a</s>b", "Hi.", "user")]):

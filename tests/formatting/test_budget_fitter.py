@@ -221,7 +221,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.extend(Path(block.source.url).name for msg in msgs for block in msg.media)  # type: ignore[union-attr]
         return await loading.load_media(msgs, *args)
 
-    monkeypatch.setattr("agentkit.formatting.lowering.load_media", load_media)
+    monkeypatch.setattr("agentkit.formatting.request_builder.load_media", load_media)
     return names
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, read_arguments
-from agentkit.logs.native_entries import NativeEntry
+from agentkit.logs.embedded_items import EmbeddedItem
 from agentkit.messages.blocks import (
     AudioBlock,
     Block,
@@ -131,7 +131,7 @@ def _bedrock_thinking(block: _Object, provider: str, place: str) -> ThinkingBloc
 def _reasoning(block: _Object, provider: str, place: str) -> Block:
     """Reads a `reasoning` block. A block with a `summary` is a reasoning item of OpenAI."""
     if "summary" in block:
-        return NativeEntry("openai-responses", block).read(place)
+        return EmbeddedItem("openai-responses", block).read(place)
     return _signed_thinking(block, "reasoning", _ISSUERS.get(provider, ""))
 
 
@@ -169,7 +169,7 @@ def _media(block_class: _MediaClass | None, default_type: str, block: _Object, p
     if uri := as_text(block.get("file_uri")):  # Google's format
         data = {"file_uri": uri, "mime_type": block.get("mime_type")}
         options = {key: block[key] for key in ("video_metadata", "media_resolution") if block.get(key)}
-        return NativeEntry("gemini", {"file_data": data, **options}).read(place)
+        return EmbeddedItem("gemini", {"file_data": data, **options}).read(place)
     source, metadata = _source(block, default_type), _metadata(block, *_MEDIA_KEYS)
     block_class = block_class or _KINDS.get((source.media_type or "").partition("/")[0], DocumentBlock)
     if block_class is not DocumentBlock:

@@ -9,15 +9,15 @@ from typing import Any, Final, TypeAlias, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text
+from agentkit.logs.embedded_items import EmbeddedItem
 from agentkit.logs.langchain.blocks import SIGNATURE, get_call_name, is_call, read_block, strip_indexes
-from agentkit.logs.native_entries import NativeEntry
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
 
 __all__ = ["read_content"]
 
 _Object: TypeAlias = dict[str, Any]
 _Item: TypeAlias = tuple[Any, str]
-"""Content block, text or `NativeEntry`, with its place in the log."""
+"""Content block, text or `EmbeddedItem`, with its place in the log."""
 _Call: TypeAlias = tuple[_Object, str]
 """Tool call with its place in the log."""
 
@@ -41,7 +41,7 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
     unread = {key: value for key, value in fields.items() if key not in _USED_KEYS}
     for key, item in _list_additional(fields):
         unread.pop(key.partition("[")[0], None)
-        is_waiting = isinstance(item, NativeEntry) and as_object(item.entry).get("type") in _WAITING_TYPES
+        is_waiting = isinstance(item, EmbeddedItem) and as_object(item.entry).get("type") in _WAITING_TYPES
         items = waiting if is_waiting else after if key in ("refusal", "audio") else before
         # If the content has a block of the type `reasoning` or `refusal`, the entry of `additional_kwargs` with
         # this key is skipped, because the entry is a copy of the block.
@@ -66,7 +66,7 @@ def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
     """
     follows_reasoning = False
     for item, place in items:
-        if isinstance(item, NativeEntry):
+        if isinstance(item, EmbeddedItem):
             block = item.read(place)
             follows_reasoning |= isinstance(block, ThinkingBlock)
         else:
@@ -153,7 +153,7 @@ _GENERATED_PREFIX: Final = "lc_"  # LangChain creates ids with this prefix for b
 
 
 def _join_reasoning(items: list[_Item], provider: str) -> Iterator[_Item]:
-    """Yields all items. Joins the blocks of each OpenAI reasoning item into one `NativeEntry`.
+    """Yields all items. Joins the blocks of each OpenAI reasoning item into one `EmbeddedItem`.
 
     Version 1 of LangChain's content format splits a reasoning item into several blocks. All these blocks have the
     id of the item, and one block has the encrypted content of the item. langchain-openai joins the blocks in the
@@ -173,7 +173,7 @@ def _join_reasoning(items: list[_Item], provider: str) -> Iterator[_Item]:
         else:
             yield from group
             continue
-        yield NativeEntry("openai-responses", entry, _item_id(next_group[0][0])), place
+        yield EmbeddedItem("openai-responses", entry, _item_id(next_group[0][0])), place
 
 
 def _reasoning_id(item: Any) -> str:
@@ -218,10 +218,10 @@ def _list_additional(fields: _Object) -> Iterator[tuple[str, Any]]:
         yield "reasoning_content", {"type": "reasoning", "reasoning": thinking}
     item = {"type": "reasoning", **strip_indexes(fields.get("reasoning"))}  # LangChain sometimes omits the type
     if item["type"] == "reasoning" and item.keys() & {"summary", "encrypted_content", "id"}:
-        yield "reasoning", NativeEntry("openai-responses", item)
+        yield "reasoning", EmbeddedItem("openai-responses", item)
     for index, output in enumerate(as_list(fields.get("tool_outputs"))):
-        yield f"tool_outputs[{index}]", NativeEntry("openai-responses", strip_indexes(output) or output)
+        yield f"tool_outputs[{index}]", EmbeddedItem("openai-responses", strip_indexes(output) or output)
     if refusal := as_text(fields.get("refusal")):
         yield "refusal", {"type": "refusal", "refusal": refusal}
     if audio := as_object(fields.get("audio")):
-        yield "audio", NativeEntry("openai", {"role": "assistant", "audio": audio})
+        yield "audio", EmbeddedItem("openai", {"role": "assistant", "audio": audio})

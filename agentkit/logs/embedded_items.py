@@ -1,4 +1,4 @@
-"""`NativeEntry`: a message or item in a provider's format, within a log of AgentScope or LangChain."""
+"""`EmbeddedItem`: a message or item in a provider's format, within a log of AgentScope or LangChain."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from agentkit.errors import MessageError
 from agentkit.messages.blocks import Block, InvalidBlock
 from agentkit.models.registry import load_provider
 
-__all__ = ["NativeEntry"]
+__all__ = ["EmbeddedItem"]
 
 
-class NativeEntry(NamedTuple):
+class EmbeddedItem(NamedTuple):
     """Message or item in a provider's wire format, within a log of another library.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""`Lowering`: builds the request of a repaired conversation, with or without I/O.
+"""`RequestBuilder`: builds the request of a repaired conversation, with or without I/O.
 
 Expensive results are computed once and cached on the messages. Examples are base64 media, lines of a history
 frame, and token estimates. The dicts of a request are not cached, because the caller may change them. Copying
@@ -33,7 +33,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, URLSource
 from agentkit.tools.tool import Tool
 
-__all__ = ["Lowered", "Lowering", "has_media"]
+__all__ = ["BuiltRequest", "RequestBuilder", "has_media"]
 
 _STALE = Note(
     Disposition.DROPPED,
@@ -42,7 +42,7 @@ _STALE = Note(
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class BuiltRequest:
     """Request, its ledger, and the rewritten conversation from which the request was converted.
 
     Attributes:
@@ -67,7 +67,7 @@ class Lowered:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowering:
+class RequestBuilder:
     """Builder of requests for one target, with all options that affect a request.
 
     Attributes:
@@ -87,9 +87,9 @@ class Lowering:
     downloads: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
     text_sizes: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
 
-    def lower(
+    def build(
         self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia, changed: int | None = None
-    ) -> Lowered:
+    ) -> BuiltRequest:
         """Returns the request of a conversation, without I/O. `media` has the media that are already loaded.
 
         The ledger of the result contains all notes. The argument `ledger` may lack some notes, because the method
@@ -99,39 +99,41 @@ class Lowering:
         target = self.spec.capabilities
         if not (target.thinking.binds_prefix and conversation.has_feature(Feature.THINKING)):
             return self._run_pipeline(conversation, ledger, media)
-        lowered = self._run_pipeline(conversation, ledger.copy(), media)
-        turns, needs_thinking = lowered.legal.turns, target.opaque.needs_thinking
-        stale = find_stale_thinking(lowered.request, target.layout, turns, changed, needs_thinking)
+        built = self._run_pipeline(conversation, ledger.copy(), media)
+        turns, needs_thinking = built.legal.turns, target.opaque.needs_thinking
+        stale = find_stale_thinking(built.request, target.layout, turns, changed, needs_thinking)
         if not stale:
-            return lowered
+            return built
         for path in sorted(stale):
             ledger.note(path, _STALE)
         stale |= find_orphaned_parts(turns, ledger, target, lambda _, origin: origin in stale)
-        lowered = self._run_pipeline(without_blocks(conversation, stale), ledger, media)
-        return replace(lowered, stale=frozenset(stale))
+        built = self._run_pipeline(without_blocks(conversation, stale), ledger, media)
+        return replace(built, stale=frozenset(stale))
 
-    def _run_pipeline(self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia) -> Lowered:
+    def _run_pipeline(
+        self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia
+    ) -> BuiltRequest:
         context = StageContext(self.spec, self.history, self.on_loss, ledger, media)
         request, legal = run_pipeline(conversation, context, self.convert)
         frames = self.history.frames(legal.turns)
-        return Lowered(request, ledger, legal, frames, tools=context.spec.tools)
+        return BuiltRequest(request, ledger, legal, frames, tools=context.spec.tools)
 
     def needs_loading(self, conversation: TracedConversation) -> bool:
         """Returns True if media must be read, fetched or resized for the request."""
         return has_media(conversation) and needs_loading(conversation.msgs, self.spec.capabilities, self.fetch)
 
-    async def load_and_lower(
+    async def load_and_build(
         self, conversation: TracedConversation, ledger: Ledger, changed: int | None = None
-    ) -> Lowered:
-        """Loads the media of a conversation, and returns the request. See `lower` for the arguments."""
+    ) -> BuiltRequest:
+        """Loads the media of a conversation, and returns the request. See `build` for the arguments."""
         if not has_media(conversation):
-            return self.lower(conversation, ledger, ResolvedMedia(), changed)
+            return self.build(conversation, ledger, ResolvedMedia(), changed)
         msgs = self._list_visible(conversation, ledger)
         media = await load_media(msgs, self.spec.capabilities, self.media_roots, self.fetch, self.downloads)
-        return self.lower(conversation, ledger, media, changed)
+        return self.build(conversation, ledger, media, changed)
 
     async def measure_text_files(self, conversation: TracedConversation, ledger: Ledger) -> bool:
-        """Gets the sizes of text files for `lower_without_io`. Returns True if there are text files."""
+        """Gets the sizes of text files for `build_without_io`. Returns True if there are text files."""
         msgs = self._list_visible(conversation, ledger)
         self.text_sizes.update(await measure_texts(msgs, self.spec.capabilities, self.media_roots))
         return bool(self.text_sizes)
@@ -142,17 +144,17 @@ class Lowering:
             return conversation.msgs
         return self.history.render(conversation, ledger.copy(), self.spec.capabilities).msgs
 
-    def lower_without_io(
+    def build_without_io(
         self, conversation: TracedConversation, ledger: Ledger, changed: int | None = None
-    ) -> Lowered:
-        """Returns the request without reading a file or fetching a URL. See `lower` for the arguments.
+    ) -> BuiltRequest:
+        """Returns the request without reading a file or fetching a URL. See `build` for the arguments.
 
         The request contains a placeholder for each text file. `measure_text_files` determines the size of the
         placeholder. `ledger` does not change.
         """
         can_fetch = self.fetch is not None
         media = ResolvedMedia(self.text_sizes, bool(self.media_roots), OUTSIDE, can_fetch, can_resize())
-        return self.lower(conversation, ledger.copy(), media, changed)
+        return self.build(conversation, ledger.copy(), media, changed)
 
     def raise_on_loss(self, ledger: Ledger) -> None:
         """Raises LossError if content was lost and `on_loss` is `raise`."""
