@@ -19,7 +19,7 @@ from agentkit.errors import MissingExtraError, OptionError
 from agentkit.json_values import as_list, as_object
 from agentkit.reprs import shorten_repr
 
-__all__ = ["read_folder", "read_gguf", "read_token"]
+__all__ = ["read_folder", "read_gguf", "read_text", "read_token"]
 
 _GGUF_TEMPLATE: Final = "tokenizer.chat_template"
 _GGUF_TOKENS: Final = ("bos", "eos", "unknown", "padding", "eot", "eom")
@@ -55,7 +55,7 @@ def read_folder(folder: Path) -> ChatTemplate:
     }
     if not sources:
         reason = f"the folder {shorten_repr(str(folder), 200)} has no chat template"
-        raise OptionError("folder", reason, "Pass the text of a template to ChatTemplate().")
+        raise OptionError("folder", reason, "Pass a folder with a chat template, or use a built-in template.")
     return ChatTemplate(
         sources.pop("default", None),
         special_tokens=_read_special_tokens(config),
@@ -67,7 +67,7 @@ def read_folder(folder: Path) -> ChatTemplate:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    text = _read_text(path) or "{}"
+    text = read_text(path) or "{}"
     try:
         return as_object(json.loads(text))
     except (ValueError, RecursionError) as error:
@@ -75,9 +75,13 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise OptionError("folder", reason, "Download the file again.") from None
 
 
-def _read_text(path: Path) -> str | None:
-    """Returns the text of a file. Returns None if there is no such file."""
-    if not path.is_file():
+def read_text(path: Path) -> str | None:
+    """Returns the text of a file. Returns None if there is no such file.
+
+    Raises:
+        OptionError: The file cannot be read, or is not UTF-8.
+    """
+    if not os.path.isfile(path):
         return None
     try:
         return path.read_text("utf-8")
@@ -96,9 +100,9 @@ def _read_sources(value: object) -> dict[str, str]:
 
 def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.glob("additional_chat_templates/*.jinja")):
-        if (text := _read_text(path)) is not None:
+        if (text := read_text(path)) is not None:
             yield path.stem, text
-    if (text := _read_text(folder / "chat_template.jinja")) is not None:
+    if (text := read_text(folder / "chat_template.jinja")) is not None:
         yield "default", text
 
 
@@ -154,7 +158,7 @@ def read_gguf(path: Path) -> ChatTemplate:
         sources["default"] = str(fields[_GGUF_TEMPLATE])
     if not sources:
         reason = f"the file {shorten_repr(str(path), 200)} has no chat template"
-        raise OptionError("path", reason, "Pass the text of a template to ChatTemplate().")
+        raise OptionError("path", reason, "Pass a file with a chat template, or use a built-in template.")
     tokens = [*_read_gguf_tokens(fields)]
     return ChatTemplate(
         sources.pop("default", None),

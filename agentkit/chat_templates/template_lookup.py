@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
 from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.chat_templates.template_files import read_text
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 
@@ -26,7 +28,8 @@ def find_template(source: ChatTemplate | str | Path | None, place: str = "templa
         place: Name of the option in errors.
 
     Raises:
-        OptionError: `source` is None or has a wrong type, or there is no template with this name or path.
+        OptionError: `source` is None or has a wrong type, there is no template with this name or path, or a file
+            is damaged.
         MissingExtraError: The package gguf is not installed, but the template is in a GGUF file.
 
     Example:
@@ -41,17 +44,21 @@ def find_template(source: ChatTemplate | str | Path | None, place: str = "templa
             "Pass ChatTemplate.from_folder(…) with the files of the model, or the name of a built-in template."
         )
         raise OptionError(place, f"expected a chat template, {value}", advice)
-    path = Path(source)
-    if path.is_dir():
-        return ChatTemplate.from_folder(path)
-    if path.suffix == ".gguf":
-        return ChatTemplate.from_gguf(path)
-    if path.is_file():
-        return ChatTemplate(path.read_text("utf-8"), name=path.name)
-    if str(source) not in BUILTIN_NAMES:
-        reason = f"there is no built-in template and no file {shorten_repr(str(source), 200)}"
+    path = str(source)
+    try:
+        if os.path.isdir(path):  # `Path.is_dir` raises an error for a name that is too long
+            return ChatTemplate.from_folder(path)
+        if path.endswith(".gguf"):
+            return ChatTemplate.from_gguf(path)
+        text = read_text(Path(path))
+    except OptionError as error:
+        raise OptionError(place, error.reason, error.advice) from None
+    if text is not None:
+        return ChatTemplate(text, name=Path(path).name)
+    if path not in BUILTIN_NAMES:
+        reason = f"there is no built-in template and no file {shorten_repr(path, 200)}"
         raise OptionError(place, reason, f"Use {', '.join(BUILTIN_NAMES)}, or the path of a file or folder.")
-    return ChatTemplate.builtin(str(source))
+    return ChatTemplate.builtin(path)
 
 
 def find_response_template(source: ResponseTemplate | Mapping[str, Any] | str) -> ResponseTemplate:

@@ -85,7 +85,7 @@ def export_command(
     """
     check_log_format(source)
     chosen = None if template is None else load_template(template)
-    tokenizer = None if template is None else find_tokenizer(Path(template))
+    tokenizer = None if template is None else find_tokenizer(Path(template), "--template")
     if max_tokens is not None and (tokenizer is None or max_tokens < 1):
         reason = f"expected at least 1 and a tokenizer, got {max_tokens}"
         raise OptionError("--max-tokens", reason, "Pass --template with the folder of a tokenizer.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -13,7 +15,9 @@ from agentkit.cli.files import check_blocks, read, write_bytes
 from agentkit.cli.format import read_conversation
 from agentkit.cli.lines import run_conversion
 from agentkit.cli.options import FileArgument, KeepInvalidOption
-from agentkit.errors import MissingExtraError, OptionError
+from agentkit.errors import OptionError
+from agentkit.reprs import shorten_repr
+from agentkit.tokens.tokenizer_file import read_tokenizer
 from agentkit.training.text_encoder import Encode, as_encoder
 
 if TYPE_CHECKING:
@@ -49,7 +53,8 @@ def render_command(
 ) -> None:
     """Write a conversation with the chat template of a model.
 
-    The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`.
+    The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`. Blocks that
+    the template omits are listed on standard error, or in the JSON output.
     """
     chosen = load_template(template)
     encode_text = None if tokens is None else _load_tokenizer(tokens)
@@ -68,37 +73,40 @@ def render_command(
 
     if spans or lines or tokens is not None:
         raise typer.Exit(run_conversion(file, convert, lines=lines))
-    write_bytes(render(read(file)).text.encode())
+    rendered = render(read(file))
+    for item in rendered.omitted:
+        sys.stderr.write(f"agentkit: {item.place}: omitted: {item.reason}\n")
+    write_bytes(rendered.text.encode())
 
 
 def load_template(name: str) -> ChatTemplate:
     """Returns the chat template with the name or path in the option `--template`.
 
     Raises:
-        OptionError: There is no template with this name or path.
+        OptionError: There is no template with this name or path, or a file is damaged.
         MissingExtraError: The package gguf is not installed, but the template is in a GGUF file.
     """
     return find_template(name, "--template")
 
 
-def find_tokenizer(folder: Path) -> Encode | None:
+def find_tokenizer(folder: Path, place: str) -> Encode | None:
     """Returns a function that encodes texts with the tokenizer in a folder. Returns None if there is no tokenizer.
+
+    `place` is the name of the option in errors.
 
     Raises:
         MissingExtraError: The package tokenizers is not installed.
+        OptionError: The file of the tokenizer is damaged.
     """
-    path = folder / "tokenizer.json" if folder.is_dir() else folder
-    if path.name != "tokenizer.json" or not path.is_file():
+    file = folder / "tokenizer.json" if os.path.isdir(folder) else folder
+    if file.name != "tokenizer.json" or not os.path.isfile(file):
         return None
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise MissingExtraError("tokenizers", "tokens", "Reading a tokenizer file") from None
-    return as_encoder(cast("Any", Tokenizer).from_file(str(path)))
+    return as_encoder(read_tokenizer(file, place))
 
 
 def _load_tokenizer(folder: Path) -> Encode:
-    tokenizer = find_tokenizer(folder)
+    tokenizer = find_tokenizer(folder, "--tokens")
     if tokenizer is None:
-        raise OptionError("--tokens", f"{str(folder)!r} has no tokenizer.json", "Pass the folder of a tokenizer.")
+        reason = f"{shorten_repr(str(folder), 200)} has no tokenizer.json"
+        raise OptionError("--tokens", reason, "Pass the folder of a tokenizer.")
     return tokenizer

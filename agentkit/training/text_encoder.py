@@ -111,15 +111,23 @@ def _as_function(tokenizer: Any) -> Encode:
     is_trimmed = _trims_offsets(tokenizer)
 
     def encode_text(text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
-        encoding = tokenizer.encode(text, add_special_tokens=False)
+        encoding = _encode(tokenizer, text)
         return encoding.ids, _Offsets(encoding, is_trimmed)
 
     return encode_text
 
 
+def _encode(tokenizer: Any, text: str) -> Any:
+    try:
+        return tokenizer.encode(text, add_special_tokens=False)
+    except Exception as error:  # the package has no class for its errors
+        reason = f"the tokenizer cannot encode a text ({error})"
+        raise OptionError("encode", reason, "Pass another tokenizer.") from None
+
+
 def _trims_offsets(tokenizer: Any) -> bool:
     """Returns True if the offsets of a token do not include its white space."""
-    encoding = tokenizer.encode("a b", add_special_tokens=False)
+    encoding = _encode(tokenizer, "a b")
     lengths = [end - start for start, end in encoding.offsets]
     return sum(lengths) == 2 and sum(map(len, encoding.tokens)) == 3
 

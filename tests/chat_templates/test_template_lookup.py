@@ -35,7 +35,10 @@ def test_a_template_is_found_by_name_path_or_object(tmp_path: Path) -> None:
         (None, "expected a chat template, none was passed"),
         (3, "expected a chat template, got 3"),
         ("zephir", "there is no built-in template and no file 'zephir'"),
-        ("missing.gguf", "the file 'missing.gguf' does not exist"),
+        ("missing.gguf", "^template: the file 'missing.gguf' does not exist"),
+        ("", "there is no built-in template and no file ''"),
+        ("x" * 5_000, "there is no built-in template and no file 'xxx"),
+        ("a\0b", "there is no built-in template and no file"),
     ],
 )
 def test_other_values_are_errors(source: Any, reason: str) -> None:

@@ -45,11 +45,19 @@ def test_the_command_writes_the_text(call: Call, file: Path, tmp_path: Path) -> 
     )
     source = tmp_path / "own.jinja"
     source.write_text("{{ messages | length }}{{ tools[0].function.name if tools }}", "utf-8")
-    assert call("render", str(file), "--template", str(source)) == (0, "2", "")
+    assert call("render", str(file), "--template", str(source))[:2] == (0, "2")
     file.write_text(json.dumps({**dump_messages(MSGS), "tools": TOOLS}), "utf-8")
-    assert call("render", str(file), "--template", str(source)) == (0, "2look", "")
+    assert call("render", str(file), "--template", str(source))[:2] == (0, "2look")
     (tmp_path / "chat_template.jinja").write_text("folder", "utf-8")
-    assert call("render", str(file), "--template", str(tmp_path)) == (0, "folder", "")
+    assert call("render", str(file), "--template", str(tmp_path))[:2] == (0, "folder")
+
+
+def test_omitted_blocks_are_listed(call: Call, file: Path, tmp_path: Path) -> None:
+    source = tmp_path / "first.jinja"
+    source.write_text("{{ messages[0].content }}", "utf-8")
+    code, out, err = call("render", str(file), "--template", str(source))
+    assert (code, out) == (0, "Où?")
+    assert err == "agentkit: msgs[1].content[0]: omitted: the template does not write the text\n"
 
 
 def test_the_output_has_spans_and_tokens(call: Call, file: Path, tmp_path: Path) -> None:
@@ -66,6 +74,15 @@ def test_the_output_has_spans_and_tokens(call: Call, file: Path, tmp_path: Path)
         "prompt_end": rendered.prompt_end,
         "tokens": tokenizer.encode(rendered.text, add_special_tokens=False).ids,
     }
+
+
+def test_a_tokenizer_neither_cuts_nor_pads(call: Call, file: Path, tmp_path: Path) -> None:
+    tokenizer = cast("Any", tokenizers).Tokenizer(models.WordLevel({"?": 0, "Here": 1}, unk_token="?"))
+    tokenizer.enable_truncation(2)
+    tokenizer.enable_padding(length=99)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    code, out, _ = call("render", str(file), "--template", "zephyr", "--tokens", str(tmp_path))
+    assert (code, json.loads(out)["tokens"]) == (0, [0])
 
 
 def test_each_line_is_a_conversation(call: Call, tmp_path: Path) -> None:
@@ -85,9 +102,31 @@ def test_each_line_is_a_conversation(call: Call, tmp_path: Path) -> None:
         (("--template", "zefyr"), "--template: there is no built-in template and no file 'zefyr'"),
         (("--template", "zephyr", "--tokens", "missing"), "--tokens: 'missing' has no tokenizer.json"),
         ((), "Missing option '--template'"),
+        (("--template", ""), "--template: there is no built-in template and no file ''"),
+        (("--template", "a" * 5_000), "--template: there is no built-in template and no file 'aaa"),
+        (("--template", "latin.jinja"), "--template: the file 'latin.jinja' cannot be read"),
+        (("--template", "empty"), "--template: the folder 'empty' has no chat template"),
+        (("--template", "empty.gguf"), "--template: the file 'empty.gguf' is not a GGUF file"),
+        (("--template", "zephyr", "--tokens", "a" * 5_000), "--tokens: 'aaa"),
+        (
+            ("--template", "zephyr", "--tokens", "damaged"),
+            "--tokens: the file 'damaged/tokenizer.json' has no tok",
+        ),
+        (("--template", "zephyr", "--tokens", "words"), "encode: the tokenizer cannot encode a text ("),
     ],
 )
-def test_a_wrong_option_is_one_line(call: Call, file: Path, options: tuple[str, ...], text: str) -> None:
+def test_a_wrong_option_is_one_line(
+    call: Call, file: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], text: str
+) -> None:
+    folder = file.parent
+    monkeypatch.chdir(folder)
+    (folder / "latin.jinja").write_bytes(b"\xe9")
+    (folder / "empty.gguf").touch()
+    for name in ("empty", "damaged", "words"):
+        (folder / name).mkdir()
+    (folder / "damaged" / "tokenizer.json").write_bytes(b"{")
+    tokenizer = cast("Any", tokenizers).Tokenizer(models.WordLevel({"Here": 1}, unk_token="?"))
+    tokenizer.save(str(folder / "words" / "tokenizer.json"))
     code, out, err = call("render", str(file), *options)
     assert (code, out) == (2, "")
     assert text in err
