@@ -130,7 +130,7 @@ class EditedConversation:
 
 def _record_dropped(origins: list[_Origin], ledger: Ledger) -> Collection[int]:
     """Records dropped messages in the ledger. Returns the indexes of the input messages that lose blocks."""
-    if {*map(type, origins)} <= {int}:  # fast path for the usual case: all are unchanged input messages
+    if {*map(type, origins)} <= {int}:  # fast path for the usual case: all messages are unchanged input messages
         numbers = cast("list[int]", origins)
     else:
         numbers = [origin for origin in origins if isinstance(origin, int)]

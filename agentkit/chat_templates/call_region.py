@@ -10,7 +10,7 @@ from agentkit.chat_templates.argument_types import cast_arguments
 from agentkit.chat_templates.response_fields import ResponseField
 from agentkit.chat_templates.response_regions import TextRegion, parse_value
 from agentkit.errors import MessageError
-from agentkit.json_values import as_object, parse_arguments, parse_json
+from agentkit.json_values import as_object, as_text, parse_arguments, parse_json
 from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.tools.tool import Tool
 
@@ -44,11 +44,6 @@ class _Call(NamedTuple):
     arguments: dict[str, Any] | str
     has_more: bool = False
 
-    @property
-    def is_streamed(self) -> bool:
-        """True if the arguments are the text of an object. Pieces of the text may be in the reply already."""
-        return isinstance(self.arguments, str) and self.arguments.startswith("{")
-
 
 class CallForm:
     """Format of the tool calls in a field: the places of the name, the id and the arguments of a call.
@@ -64,26 +59,26 @@ class CallForm:
         self.field = field
         call = as_object(field.transform)
         function = call.get("function", call)
-        self._parts: dict[str, Any] = {**as_object(function), "id": call.get("id")}
+        parts = {**as_object(function), "id": call.get("id")}
+        self._texts = {part: as_text(parts.get(part)) for part in ("name", "id")}
         self.needs_end = field.content in ("xml-inline", "kv-lines")
         is_json = field.content == "json" and not field.content_args and not field.transform_each
-        self.is_argument_text = is_json and self._parts.get("arguments") == "{content}"
+        self.is_argument_text = is_json and parts.get("arguments") == "{content}"
         self.is_call_text = is_json and (field.transform is None or "{content}" in (field.transform, function))
 
     def find_text(self, part: str, captures: Mapping[str, str]) -> str:
         """Returns the name or the id of the call if the markers contain it. Otherwise, returns an empty text."""
-        value = self._parts.get(part)
-        if not isinstance(value, str):
-            return ""
-        return captures.get(value[1:-1], "") if value.startswith("{") else value
+        text = self._texts[part]
+        return captures.get(text[1:-1], "") if text.startswith("{") else text
 
-    def read_calls(self, text: str, captures: Mapping[str, str]) -> list[_Call]:
-        """Returns the calls of a region. Returns an empty list if a call has no name."""
-        if self.is_argument_text and (name := self.find_text("name", captures)):
-            return [_Call(name, self.find_text("id", captures), text.strip())]
-        first = _find_first_call(text) if self.is_call_text else None
-        if first is not None and first.is_streamed and not first.has_more:
-            return [first]
+    def read_calls(self, text: str, captures: Mapping[str, str], first: _Call | None) -> list[_Call]:
+        """Returns the calls of a region. Returns an empty list if a call has no name.
+
+        Args:
+            text: Text of the region.
+            captures: Named groups of the markers before and after the region.
+            first: First call of the region, if its arguments were added to the reply while they arrived.
+        """
         try:
             value = parse_value(self.field, text, captures)
             calls = [
@@ -91,11 +86,21 @@ class CallForm:
             ]
         except (ValueError, RecursionError):
             name = self.find_text("name", captures)
-            return [_Call(name, "", text.strip())] if name else [first] if first else []
+            damaged = _Call(name, "", text.strip()) if name else first
+            if damaged is None and self.is_call_text:
+                damaged = _find_first_call(text)
+            return [damaged] if damaged else []
         is_named = all(call.name for call in calls)
-        if first is None or not first.is_streamed:
+        if first is None:
             return calls if is_named else []
         return [_keep_streamed(first, calls[0]), *calls[1:]] if is_named else [first]
+
+    def is_complete(self, call: _Call) -> bool:
+        """Returns True if a call is complete although the reply ended before the marker after its region."""
+        arguments = call.arguments
+        if isinstance(arguments, str):
+            return not self.needs_end and parse_arguments(arguments) is not None
+        return not self.needs_end
 
 
 class CallRegion:
@@ -119,7 +124,7 @@ class CallRegion:
         used_ids: Ids of all earlier calls of the reply.
 
     Attributes:
-        is_damaged: True if the region has ended, and a call is incomplete or its arguments are not a JSON object.
+        is_damaged: True if the region has ended without a marker, and a call is incomplete.
     """
 
     def __init__(
@@ -141,20 +146,18 @@ class CallRegion:
         self._derive_id = derive_id
         self._used_ids = used_ids
         self._pieces: list[str] = []
-        self._arguments: _ArgumentRegion | None = None
+        self._first: _StreamedCall | None = None
         self._is_searching = form.is_call_text
         self.is_damaged = False
-        self._name = form.find_text("name", captures) if form.is_argument_text else ""
-        if self._name:
+        if form.is_argument_text and (name := form.find_text("name", captures)):
             id = self._choose_id(form.find_text("id", captures), 0)
-            builder.add_tool_call((*key, 0), id, self._name)
-            self._arguments = _ArgumentRegion(builder, (*key, 0))
+            self._first = _StreamedCall(builder, (*key, 0), id, name)
 
     def add(self, text: str) -> None:
         """Adds a piece of text."""
         self._pieces.append(text)
-        if self._arguments is not None:
-            self._arguments.add(text)
+        if self._first is not None:
+            self._first.add(text)
         elif self._is_searching and "{" in text:  # the arguments begin with a brace
             self._find_start("".join(self._pieces))
 
@@ -165,42 +168,42 @@ class CallRegion:
             self._is_searching = len(text) < _MAX_START
             return
         self._is_searching = False
-        name = _read_name(match)
-        if name and text[match.end()] == "{":
-            key = (*self._key, 0)
-            self._builder.add_tool_call(key, "", name)
-            self._arguments = _ArgumentRegion(self._builder, key, _ObjectScan())
-            self._arguments.add(text[match.end() :])
+        start, name = match.end(), _read_name(match)
+        if name and text[start] == "{" and start < _MAX_START:
+            self._first = _StreamedCall(self._builder, (*self._key, 0), "", name, _ObjectScan(start))
+            self._first.add(text[start:])
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. A text without the name of a tool becomes a text block, together with its markers."""
-        text = "".join(self._pieces)
-        name = self._name
-        calls = [_Call(name, "", text.strip())] if name else self._form.read_calls(text, captures)
+        """Ends the region. A region without the name of a tool becomes a text block, together with its markers."""
+        text, first = "".join(self._pieces), self._first
+        streamed = None if first is None else first.read(text)
+        if streamed is not None and not streamed.has_more:
+            calls = [streamed]
+        else:
+            calls = self._form.read_calls(text, captures, streamed)
         if not calls:
             self._builder.add_text((*self._key, 0), f"{self._marker}{text}{marker}")
             self._builder.close((*self._key, 0))
         for index, call in enumerate(calls):
             key = (*self._key, index)
-            is_complete = self._add_call(call, index, has_end=bool(marker))
-            self.is_damaged = self.is_damaged or not is_complete or (call.has_more and not marker)
+            self._add_call(call, index)
             if call.has_more:
                 self._builder.add_metadata(key, reply_text=text)
-            if marker or is_complete:
+            is_complete = bool(marker) or self._form.is_complete(call)
+            self.is_damaged = self.is_damaged or not is_complete or (call.has_more and not marker)
+            if is_complete:
                 self._builder.close(key)
 
-    def _add_call(self, call: _Call, index: int, *, has_end: bool) -> bool:
-        """Adds a call. Returns True if its arguments are a complete object."""
-        key, builder = (*self._key, index), self._builder
+    def _add_call(self, call: _Call, index: int) -> None:
+        key, builder, arguments = (*self._key, index), self._builder, call.arguments
         if not builder.get_call_id(key):
             builder.add_tool_call(key, self._choose_id(call.id, index), call.name)
-        builder.replace_arguments(key, call.arguments)
-        arguments = call.arguments
-        found = (parse_arguments(arguments) if arguments else {}) if isinstance(arguments, str) else arguments
-        tool = self._tools.get(call.name)
-        if found and tool and (converted := cast_arguments(found, tool.parameters)) != found:
-            builder.replace_arguments(key, converted)
-        return found is not None and (has_end or not (self._form.needs_end or arguments == ""))
+        if index or self._first is None:
+            builder.replace_arguments(key, arguments)
+        if tool := self._tools.get(call.name):
+            found = parse_arguments(arguments) if isinstance(arguments, str) else arguments
+            if found and (converted := cast_arguments(found, tool.parameters)) != found:
+                builder.replace_arguments(key, converted)
 
     def _choose_id(self, id: str, index: int) -> str:
         """Returns the id that the model wrote, if it is new, and a derived id otherwise."""
@@ -209,12 +212,24 @@ class CallRegion:
         return chosen
 
 
-class _ArgumentRegion(TextRegion):
-    """Argument text of a call. White space at both ends is removed. `scan` finds the end of the text, if any."""
+class _StreamedCall(TextRegion):
+    """Call whose argument text is added to the reply while it arrives. White space around the text is removed.
 
-    def __init__(self, builder: ReplyBuilder, key: BlockKey, scan: _ObjectScan | None = None) -> None:
+    Args:
+        builder: Builder of the reply.
+        key: Key of the block.
+        id: Id of the call. Empty if it arrives later.
+        name: Name of the tool.
+        scan: Scanner that finds the end of the arguments. None if all text of the region belongs to them.
+    """
+
+    def __init__(
+        self, builder: ReplyBuilder, key: BlockKey, id: str, name: str, scan: _ObjectScan | None = None
+    ) -> None:
         super().__init__(builder, key, is_thinking=False, strips=True)
+        self._name = name
         self._scan = scan
+        builder.add_tool_call(key, id, name)
 
     def add(self, text: str) -> None:
         if self._scan is not None:
@@ -222,15 +237,22 @@ class _ArgumentRegion(TextRegion):
         if text := self._strip(text):
             self._builder.add_tool_call(self._key, piece=text)
 
+    def read(self, text: str) -> _Call:
+        """Returns the call. `text` is the complete text of the region."""
+        has_more = self._scan is not None and _CALL_END.fullmatch(text, self._scan.end) is None
+        return _Call(self._name, "", self._builder.get_arguments(self._key), has_more)
+
 
 class _ObjectScan:
     """Scanner that finds the end of a JSON value in a text that arrives in pieces.
 
     Attributes:
+        end: Index after the last character of the value that has arrived.
         has_ended: True if the value is complete.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, start: int = 0) -> None:
+        self.end = start
         self._depth = 0
         self._in_string = False
         self._is_escaped = False
@@ -240,6 +262,11 @@ class _ObjectScan:
         """Returns how many characters of the next piece of the text belong to the value."""
         if self.has_ended or not text:
             return 0
+        count = self._find_end(text)
+        self.end += count
+        return count
+
+    def _find_end(self, text: str) -> int:
         index, self._is_escaped = int(self._is_escaped), False
         while match := (_STRING_MARK if self._in_string else _MARK).search(text, index):
             mark, index = match[0], match.end()
@@ -274,7 +301,7 @@ def _read_call(value: object) -> _Call:
     if isinstance(arguments, str):
         arguments = parse_arguments(arguments) if parse_arguments(arguments) is not None else arguments
     if not isinstance(arguments, dict | str):
-        raise ValueError("expected an object of arguments")
+        raise ValueError(f"expected an object or a text as arguments, got {type(arguments).__name__}")
     has_more = (call.keys() | content.keys()) - _CALL_KEYS not in _ARGUMENT_KEYS
     return _Call(name if isinstance(name, str) else "", id if isinstance(id, str) else "", arguments, has_more)
 

@@ -457,7 +457,7 @@ class ChatTemplate:
         except Exception as error:
             raise TemplateError(self.name, f"the function raised {shorten_repr(error, 200)}") from error
         if not isinstance(text, str):
-            raise TemplateError(self.name, f"expected a text from the function, got {type(text).__name__}")
+            raise TemplateError(self.name, f"the function must return a text, got {type(text).__name__}")
         return Rendering(text)
 
     def choose_source(self, name: str | None, has_tools: bool) -> str:

@@ -132,7 +132,9 @@ def _replace_strings(text: str, opening: str, closing: str, strings: list[str]) 
     from json import dumps
 
     if not strings and ("\x01" in text or "\x02" in text):
-        raise ValueError("the text has a control character that is reserved for the positions of strings")
+        raise ValueError(
+            "the text contains U+0001 or U+0002, characters that the parser uses as placeholders of quoted texts"
+        )
     pieces: list[str] = []
     start = 0
     while (first := text.find(opening, start)) >= 0:

@@ -138,7 +138,9 @@ def compile_pattern(source: object, place: str) -> Any:
     try:
         return regex.compile(source, regex.DOTALL)
     except regex.error as error:
-        raise OptionError(place, f"{source!r:.80} is no regular expression ({error})", "Fix the syntax.") from None
+        raise OptionError(
+            place, f"invalid regular expression {source!r:.80} ({error})", "Fix the syntax."
+        ) from None
 
 
 class MarkerMatch(NamedTuple):

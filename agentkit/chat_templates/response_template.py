@@ -51,7 +51,8 @@ class ResponseTemplate:
     The fields `content`, `tool_calls`, and `reasoning_content` (also `thinking` or `reasoning`) become blocks in
     the order of the text. Other fields become `metadata["reply"]["fields"]`.
 
-    In a stream, the arguments of a call arrive in pieces in two cases:
+    A region is the text between the start marker and the end marker of a field. One region of `tool_calls` can
+    contain several calls. In a stream, the arguments of a call arrive in pieces in two cases:
 
     - The marker before the arguments contains the name of the tool, and the arguments are JSON text.
     - The call is the first call of a region, and its JSON text begins with `"name"`, followed by `"arguments"` or

@@ -22,7 +22,9 @@ def choose_template(templates: Mapping[str, str], name: str | None, has_tools: b
         OptionError: There is no template with this name, or no template `default`.
     """
     chosen = name or ("tool_use" if has_tools and "tool_use" in templates else "default")
+    if not templates:
+        raise OptionError("chat_template", "there is no template", "Pass the text of a template as `jinja`.")
     if chosen not in templates:
-        reason = f"there is no template {chosen!r}, only {', '.join(map(repr, sorted(templates))) or 'none'}"
-        raise OptionError("chat_template", reason, "Pass the name of one of the templates.")
+        reason = f"no template has the name {chosen!r}, only {', '.join(map(repr, sorted(templates)))}"
+        raise OptionError("chat_template", reason, "Pass one of these names.")
     return templates[chosen]

@@ -94,7 +94,7 @@ class CutSearch:
         return self.plan.position_from(self.plan.count_for(weight + free))
 
     def move_on(self, count: EditCount, steps: int = 1) -> EditCount:
-        """Returns the position (allowed number of edits) that is `steps` positions after `count`."""
+        """Returns the number of edits that is `steps` allowed numbers after `count`."""
         for _ in range(steps):
             count = self.plan.position_after(count)
         return count

@@ -126,7 +126,7 @@ def check_size(size: float) -> None:
 
 
 def check_widths(values: Iterable[object]) -> None:
-    """Raises an error if one of the values is an integer above the limit for widths and counts."""
+    """Raises an error if an integer in `values` is above the limit for widths and counts in a template."""
     for value in values:
         if isinstance(value, int) and value > _MAX_WIDTH:
             raise_error(f"a width or count of the template is too large ({value:,}). The limit is {_MAX_WIDTH:,}")

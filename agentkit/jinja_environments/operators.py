@@ -33,7 +33,10 @@ def add(*values: Any) -> Any:
 
 
 def concatenate(join: Callable[[Iterable[Any]], str], *values: Any) -> str:
-    """Returns the texts of values as one text, `a ~ b ~ c`, with a function of jinja that joins texts."""
+    """Joins the texts of values: the operation `a ~ b ~ c` of a template.
+
+    `join` is the function of jinja that joins texts. It is called only if a value is not a plain string.
+    """
     size = 0
     for value in values:
         if type(value) is not str:

@@ -28,7 +28,7 @@ else:
 __all__ = ["BoundedCode", "count_bodies"]
 
 _STEPS: Final = 3  # steps of a node
-_BODY: Final = 5  # number that is added to the nodes of a body
+_BODY: Final = 5  # nodes that each run of a body counts besides its own, because the run itself needs time
 _PRINTED: Final = 6  # nodes that a printed value adds, because its text needs memory
 _CALLS: Final = frozenset({"Call", "Filter", "Test"})
 _UNCOUNTED: Final = frozenset({"Const", "Keyword", "Operand", "TemplateData"})
@@ -214,7 +214,7 @@ def _is(node: Any, kind: str) -> bool:
 
 
 def _is_small(node: Any) -> bool:
-    """Returns True for a constant and a list of constants."""
+    """Returns True if a node is a constant, or a list or tuple of constants."""
     if _is(node, "List") or _is(node, "Tuple"):
         return all(_is(item, "Const") for item in node.items)
     return _is(node, "Const")

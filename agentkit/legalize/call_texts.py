@@ -34,7 +34,7 @@ def omit_call_texts(conversation: LegalConversation, context: StageContext) -> L
 
 
 def omit_thinking_beside_texts(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Omits the thinking of messages with tool calls and texts. This is a pipeline stage."""
+    """Omits the thinking of messages that contain both tool calls and texts. This is a pipeline stage."""
     omitted: set[BlockPath] = set()
     for traced in conversation.turns:
         features = traced.msg.features

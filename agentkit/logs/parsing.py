@@ -10,6 +10,7 @@ from agentkit.json_values import as_object, as_text, parse_json, read_arguments
 from agentkit.messages.blocks import InvalidBlock, ToolUseBlock
 from agentkit.messages.log_checks import check_log_request, describe_log_format
 from agentkit.replies.missing_call_ids import derive_call_id
+from agentkit.reprs import shorten_repr
 
 __all__ = ["parse_function_call", "parse_log_text", "read_log_entries"]
 
@@ -44,7 +45,7 @@ def read_log_entries(
         check_log_request(request, (name, *other_names), stored_keys)
         value = request.get(name)
     if not isinstance(value, list):
-        reason = f"expected the list `{name}`, or a request that contains this list"
+        reason = f"expected the list `{name}` or a request with this list, got {shorten_repr(value, 60)}"
         raise MessageError(place, reason, describe_log_format(log))
     entries = cast("list[Any]", value)
     if entries and not any(key in as_object(entry) for entry in entries for key in entry_keys):

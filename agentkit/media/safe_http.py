@@ -169,7 +169,9 @@ def tls_context() -> ssl.SSLContext:
 
 
 async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
-    """Reads the body of a response. Raises DownloadRefusedError if the body is too large or not usable.
+    """Reads the body of a response.
+
+    Raises DownloadRefusedError if the status is not 200, or if the body is compressed or too large.
 
     `max_bytes` limits the received bytes, because a server can declare a wrong length. The number of chunks has a
     limit too, because reading very many small chunks is slow. If a server never stops sending interim responses

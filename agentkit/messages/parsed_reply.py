@@ -213,7 +213,7 @@ def _cached_expected(expected: Any, name: str) -> _Expected:
 
 def _find_expected(expected: Any) -> _Expected:
     try:
-        # The unions `A | B` and `B | A` are equal, but pydantic reads them differently. Their names differ.
+        # `A | B` and `B | A` are equal, but pydantic reads them differently, so the key of the cache has the repr.
         return _cached_expected(expected, repr(expected))
     except TypeError:  # some annotations cannot be hashed, so the result is not cached
         return _create_expected(expected)

@@ -38,7 +38,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
     close the connection.
 
     The events contain the provider's text unchanged. If the text starts with the viewer's name (`NAME:`),
-    `message` omits this prefix.
+    `message` omits the name.
 
     If the provider or the network reports an error, the stream first yields the events that arrived before the
     error, and then raises a ModelError. `message` then has the content that arrived, and can be appended to the

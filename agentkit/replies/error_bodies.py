@@ -79,7 +79,7 @@ def cut_text(text: str, length: int) -> str:
 
 
 def reported_error(text: str) -> MessageError:
-    """Returns the exception to raise if the provider sent an error instead of a reply."""
+    """Returns the exception for an error that the provider sent instead of a reply."""
     return MessageError(
         "reply", f"the provider reports an error: {text}", "Pass the reply of a successful model call."
     )

@@ -97,7 +97,7 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
         return _limit_to("required", cast("Sequence[object]", choice))
     if not isinstance(choice, Mapping):
         reason = f"expected a tool choice, got {shorten_repr(choice, 60)}"
-        raise OptionError("tool_choice", reason, "Pass a mode, or names of tools.")
+        raise OptionError("tool_choice", reason, "Pass 'auto', 'none', 'required', or names of tools.")
     limited = read_allowed_tools(choice)
     if limited is not None:
         return _limit_to(*limited)

@@ -114,15 +114,15 @@ def samples_from_log(
     """Returns an iterator over samples: one for each reply of the agents in a conversation.
 
     Each sample has the messages before the reply, and the reply with the weight 1. Earlier replies have the weight
-    0, because other samples train them. A reply at the start of the conversation has no prompt, and becomes no
-    sample.
+    0, because they are the trained replies of other samples. A reply at the start of the conversation has no
+    prompt, and becomes no sample.
 
     Pass the formatter that built the requests. Its history policy, its rules and its budget are then applied to
     the messages before each reply. For the formatter of a chat template, agentkit checks that the messages of the
     sample give the same text as the formatter's request. Without a formatter, the messages are unchanged.
 
     If a server returned the token ids of a reply, as vLLM does with the parameter `return_token_ids`, the ids
-    become `Sample.tokens`. A list in `metadata["token_ids"]` of the message has precedence.
+    become `Sample.tokens`. A list in `metadata["token_ids"]` of the message replaces them.
 
     Args:
         log: The conversation.

@@ -100,7 +100,7 @@ def _list_texts(msgs: Sequence[Msg], losses: LossLog, offset: int) -> list[str]:
     """Returns the texts of messages of users and replies, which must alternate."""
     expected = [("user", "assistant")[index % 2] for index in range(len(msgs))]
     if not msgs or [msg.role for msg in msgs] != expected or len(msgs) % 2:
-        raise refuse_format(losses.format, "msgs", "messages of users and replies do not alternate")
+        raise refuse_format(losses.format, "msgs", "expected pairs of a user message and a reply")
     return [_write_text(msg, f"msgs[{offset + index}]", losses) for index, msg in enumerate(msgs)]
 
 

@@ -65,12 +65,12 @@ def splice_tokens(
 def _encode_part(
     encode: Encode, text: str, start: int, offset: int, trained: Sequence[Span]
 ) -> tuple[Sequence[int], list[Span]]:
-    """Encodes a text. Returns the token ids after a position, and the spans of the trained ids among them.
+    """Returns the token ids of a text from the index `start` on, and the spans of the trained ids among them.
 
     Args:
         encode: Function that encodes a text.
         text: The text.
-        start: First character of the text whose tokens are returned.
+        start: Index of the first character in `text` whose token is returned.
         offset: Position of `text` in the rendered conversation.
         trained: Trained spans of the rendered conversation.
     """

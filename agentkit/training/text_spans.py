@@ -60,7 +60,7 @@ def count_common_start(text: str, other: str) -> int:
 
 
 def count_common_end(text: str, other: str) -> int:
-    """Returns the number of characters in the common end of two texts."""
+    """Returns the length of the longest common suffix of two texts."""
     lengths = range(1, min(len(text), len(other)) + 1)
     return bisect_left(lengths, True, key=lambda length: text[-length:] != other[-length:])
 

@@ -1,4 +1,4 @@
-"""Protection of local files. The DashScope SDK uploads a file if a text in a request is the path of the file."""
+"""`guard_text`: changes a text that the DashScope SDK could treat as the path of a local file and upload."""
 
 from __future__ import annotations
 

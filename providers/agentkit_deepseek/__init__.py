@@ -77,7 +77,7 @@ ROW = OpenAICompatible(
     key="DEEPSEEK_API_KEY",
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
-    reasoning_always=True,  # assistant messages need the key if a request has tools (guides/thinking_mode)
+    reasoning_always=True,  # with tools, assistant messages need reasoning_content (guides/thinking_mode)
     last_keys=_LAST,
     testing="agentkit_deepseek.testing",
 )

@@ -294,7 +294,7 @@ def test_a_template_is_chosen_by_name_or_for_tools() -> None:
     assert template.render([USER], tools=[look], chat_template="rag").text == "rag"
     with pytest.raises(OptionError, match="'default', 'rag', 'tool_use'"):
         template.render([USER], chat_template="other")
-    with pytest.raises(OptionError, match="there is no template 'default', only 'rag'"):
+    with pytest.raises(OptionError, match="no template has the name 'default', only 'rag'"):
         ChatTemplate(None, additional_templates={"rag": "x"}).render([USER])
 
 
@@ -304,7 +304,7 @@ def test_a_function_can_write_the_text() -> None:
 
     template = ChatTemplate.from_function(write)
     assert template.render([USER, REPLY], x=1).text == "['user', 'assistant'] False 1"
-    with pytest.raises(TemplateError, match="expected a text"):
+    with pytest.raises(TemplateError, match="must return a text"):
         ChatTemplate.from_function(lambda messages, variables: 3).render([USER])  # type: ignore[arg-type, return-value]
 
 

@@ -260,7 +260,7 @@ def test_rows_of_stanford_alpaca_have_prompt_texts() -> None:
     assert dump("stanford_alpaca", *samples) == rows
     with pytest.raises(MessageError, match="none of the prompt texts of Alpaca"):
         dump("stanford_alpaca", Sample([USER, REPLY]))
-    with pytest.raises(MessageError, match="do not alternate"):
+    with pytest.raises(MessageError, match="expected pairs of a user message"):
         dump("stanford_alpaca", Sample([Msg("system", "Hm.", "system"), *samples[0].msgs]))
 
 
@@ -552,7 +552,7 @@ def test_a_loss_is_reported(format: str, sample: Sample, text: str) -> None:
             Sample([USER, REPLY, USER, REPLY]),
             "one message of a user and one reply",
         ),
-        "only a question": ("alpaca", Sample([USER]), "do not alternate"),
+        "only a question": ("alpaca", Sample([USER]), "expected pairs of a user message"),
         "no reply": ("recording", Sample([USER]), "the last message is not a reply"),
         "a text that stands for an image": (
             "sharegpt",
