@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import count
 from typing import Any, Final, Literal, cast
 
 from agentkit.json_values import as_object, as_text, read_arguments
@@ -23,15 +25,15 @@ from agentkit.tools.error_marks import split_error_mark
 from agentkit.training.row_values import drop_none, get_list, get_object, get_text, refuse
 from agentkit.training.sample import MessageWeight, Weight
 
-__all__ = ["ChatMessageReader", "create_call", "read_weight"]
+__all__ = ["MASKS", "ChatMessageReader", "build_msg", "create_call", "read_weight"]
 
 _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
-_MASKS: Final = ("weight", "masked")
-_READ: Final = frozenset(
-    {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "ipython", "eot"}
-    | {*_THINKING, *_MASKS}
-)
-_PLAIN: Final = frozenset({"role", "content", "name", *_MASKS})
+MASKS: Final = ("weight", "masked")
+"""Keys of the weight of a message."""
+_PLAIN: Final = frozenset({"role", "content", "name", *MASKS})
+_TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}
+_RESULT_KEYS: Final = _TEXT_KEYS | {"tool_call_id"}
+_REPLY_KEYS: Final = _TEXT_KEYS | {"tool_calls", "function_call", "refusal", *_THINKING}
 _TEXT_ROLES: Final = ("user", "assistant", "system")
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
@@ -104,21 +106,23 @@ class ChatMessageReader:
         role = values.get("role")
         content = values.get("content")
         is_short = len(values) == 2
-        self.weights.append(None if is_short else read_weight(values, place))
         if (
-            role in _TEXT_ROLES and type(content) is str and values.keys() <= _PLAIN
-        ):  # most messages have only text
+            role in _TEXT_ROLES and type(content) is str and (is_short or values.keys() <= _PLAIN)
+        ):  # most messages have only a role and a text
+            self.weights.append(None if is_short else read_weight(values, place))
             name = role if is_short else get_text(values, "name", place) or role
             return build_trusted(name, content if content.isascii() else as_text(content, place), role)
+        self.weights.append(read_weight(values, place))
         if role in _RESULT_ROLES:
-            return _build_msg("tool", (self._read_result(values, place),), "system", values)
+            return build_msg("tool", (self._read_result(values, place),), "system", values, _RESULT_KEYS)
         name = get_text(values, "name", place)
         if role == "assistant":
-            return _build_msg(name or "assistant", _join(self._read_reply(values, place)), "assistant", values)
+            reply = _join(self._read_reply(values, place))
+            return build_msg(name or "assistant", reply, "assistant", values, _REPLY_KEYS)
         if role in ("system", "developer", "user"):
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
             blocks = self.read_content(values.get("content"), f"{place}.content")
-            return _build_msg(name or msg_role, _join(blocks), msg_role, values)
+            return build_msg(name or msg_role, _join(blocks), msg_role, values, _TEXT_KEYS)
         return refuse(f"{place}.role", f"expected a role such as 'user' or 'assistant', got {role!r}")
 
     # -- content -----------------------------------------------------------------------------------------------
@@ -189,11 +193,13 @@ class ChatMessageReader:
         )
 
     def add_call(self, id: str, name: str, arguments: object, place: str) -> ToolUseBlock:
-        """Returns a tool call. A call without an id gets an id such as `call_1`, numbered within the row."""
+        """Returns a tool call. A call without an id gets an id such as `call_1`, which no open call has."""
         if not name:
             refuse(place, "the tool call has no name")
         self.call_count += 1
-        id = id or f"call_{self.call_count}"
+        if not id:
+            names = (f"call_{number}" for number in count(self.call_count))
+            id = next(name for name in names if name not in self.open_calls)
         self.open_calls[id] = name
         return create_call(id, name, arguments)
 
@@ -211,15 +217,18 @@ class ChatMessageReader:
             if not id:
                 refuse(place, "there is no tool call before the result")
         text, is_error = split_error_mark(output) if isinstance(output, str) else (output, False)
-        return ToolResultBlock(id, name or self.open_calls.pop(id, ""), text, is_error)
+        called = self.open_calls.pop(id, "")
+        return ToolResultBlock(id, name or called, text, is_error)
 
 
-def _build_msg(name: str, content: str | tuple[Block, ...], role: Role, values: dict[str, Any]) -> Msg:
-    """Returns a message. Keys that the reader does not know become its metadata."""
-    if values.keys() <= _READ:
+def build_msg(
+    name: str, content: str | tuple[Block, ...], role: Role, values: dict[str, Any], keys: AbstractSet[str]
+) -> Msg:
+    """Returns a message. `keys` are the keys of `values` that were read. The other keys become its metadata."""
+    if values.keys() <= keys:
         return build_trusted(name, content, role)
-    metadata = {key: value for key, value in values.items() if key not in _READ and value is not None}
-    return Msg(name, content, role, metadata=metadata or None)
+    others = {key: value for key, value in values.items() if key not in keys and value is not None}
+    return Msg(name, content, role, metadata=others) if others else build_trusted(name, content, role)
 
 
 def _join(blocks: Sequence[Block]) -> str | tuple[Block, ...]:

@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 from agentkit.errors import MessageError
 from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ToolUseBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, build_trusted
+from agentkit.messages.message import Msg
 from agentkit.tools.error_marks import write_output
-from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
+from agentkit.training.chat_message_reader import MASKS, ChatMessageReader, build_msg, read_weight
 from agentkit.training.chat_message_writer import write_url
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, refuse_format, replace_weighted_system, split_columns
@@ -61,21 +61,22 @@ class _TurnReader:
 
     def read(self, value: object, place: str) -> Msg:
         turn = get_object(value, place)
-        speaker = turn.get("from", turn.get("role"))
-        text = get_text(turn, "value" if "value" in turn else "content", place)
+        names = ("from" if "from" in turn else "role", "value" if "value" in turn else "content")
+        speaker, text = turn.get(names[0]), get_text(turn, names[1], place)
         self.weights.append(read_weight(turn, place))
+        keys = {*names, *MASKS}
         if speaker in _REPLY:
-            return build_trusted("assistant", text, "assistant")
+            return build_msg("assistant", text, "assistant", turn, keys)
         if speaker == "system":
-            return build_trusted("system", text, "system")
+            return build_msg("system", text, "system", turn, keys)
         if speaker in _USER:
-            if _IMAGE not in text:
-                return build_trusted("user", text, "user")
-            return Msg("user", self._split_at_images(text, place), "user")
+            content = text if _IMAGE not in text else tuple(self._split_at_images(text, place))
+            return build_msg("user", content, "user", turn, keys)
         if speaker == "function_call":
-            return Msg("assistant", [*self._read_calls(text, place)], "assistant")
+            return build_msg("assistant", tuple(self._read_calls(text, place)), "assistant", turn, keys)
         if speaker in _RESULT:
-            return Msg("tool", [self.messages.add_result("", "", text, place)], "system")
+            result = self.messages.add_result("", "", text, place)
+            return build_msg("tool", (result,), "system", turn, keys)
         return refuse(f"{place}.from", f"expected a speaker such as 'human' or 'gpt', got {speaker!r}")
 
     def _read_calls(self, text: str, place: str) -> Iterator[ToolUseBlock]:
@@ -136,11 +137,12 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 
 def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str]) -> list[dict[str, Any]]:
     msg, weight = sample.msgs[index], sample.get_weight(index)
+    content = msg.content
+    if isinstance(content, str) and weight is None and msg.name == msg.role and _IMAGE not in content:
+        return [{"from": _SPEAKERS[msg.role], "value": content}]  # most messages have only a text
     place = f"msgs[{index}]"
     if not msg.features & Feature.RESULT:
         losses.check_name(msg, sample.viewer, place)
-        if isinstance(msg.content, str) and weight is None and _IMAGE not in msg.content:
-            return [{"from": _SPEAKERS[msg.role], "value": msg.content}]
     else:
         losses.check_results(msg, weight, place)
         return [
@@ -176,10 +178,10 @@ def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> s
     is_user = msg.role == "user" and not msg.tool_uses
     for index, block in enumerate(msg.blocks):
         if isinstance(block, TextBlock):
-            if not block.text or (index and isinstance(msg.blocks[index - 1], TextBlock)):
-                losses.add(
-                    f"{place}.content[{index}]", "the format joins texts, and has no empty text beside others"
-                )
+            is_joined = index and isinstance(msg.blocks[index - 1], TextBlock)
+            if is_joined or (not block.text and len(msg.blocks) > 1):
+                reason = "the format joins texts, and has no empty text beside others"
+                losses.add(f"{place}.content[{index}]", reason)
             pieces.append(block.text)
             if _IMAGE in block.text and is_user:
                 reason = f"the text {_IMAGE!r} of a user stands for an image"
