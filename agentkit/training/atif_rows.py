@@ -6,10 +6,11 @@ their results. The reader accepts all versions up to ATIF-v1.7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
-from agentkit.json_values import as_object, copy_json
+from agentkit.json_values import as_object, copy_json, ensure_json_safe
 from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
@@ -30,10 +31,12 @@ _AGENT: Final = {"name": "agent", "version": "unknown"}
 _STEP_KEYS: Final = frozenset(
     {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
 )
+_CALL_KEYS: Final = frozenset({"tool_call_id", "function_name", "arguments"})
+_RESULT_KEYS: Final = frozenset({"source_call_id", "content"})
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
 """Role of a message for each source of a step. In a step without a name, the role is the speaker name."""
 _METADATA: Final = "atif"
-"""Key in the metadata of a message for the other fields of its step, such as `metrics`."""
+"""Key in the metadata of a message or call for other fields of the step, call or result, such as `metrics`."""
 
 
 def _read(row: dict[str, Any], system: str | None) -> Sample:
@@ -45,7 +48,7 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
         reader.read(get_object(step, f"steps[{index}]"), f"steps[{index}]")
     if not reader.msgs:
         refuse("steps", "the trajectory has no steps")
-    agent: dict[str, Any] = copy_json(reader.agent)
+    agent: dict[str, Any] = copy_json(ensure_json_safe(reader.agent, "agent"))
     tools = as_tools(get_list(agent, "tool_definitions", "agent"))
     agent.pop("tool_definitions", None)
     extra = split_columns(row, ATIF.columns)
@@ -81,11 +84,17 @@ class _StepReader:
         self._messages = ChatMessageReader()
 
     def read(self, step: dict[str, Any], place: str) -> None:
+        for key in ("observation", "extra"):
+            if step.get(key) is not None:
+                get_object(step[key], f"{place}.{key}")
         source = step.get("source")
         content = self._read_content(step.get("message"), f"{place}.message")
         if source == "agent":
             self._read_reply(step, content, place)
         elif source in ("system", "user"):
+            for key in ("reasoning_content", "tool_calls"):
+                if step.get(key):
+                    refuse(f"{place}.{key}", "only a step of the agent has this field")
             self._add(step, source, _join(content))
         else:
             refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {source!r}")
@@ -112,15 +121,18 @@ class _StepReader:
 
     def _read_call(self, call: dict[str, Any], place: str) -> Block:
         id, name = get_text(call, "tool_call_id", place), get_text(call, "function_name", place)
-        return self._messages.add_call(id, name, call.get("arguments") or {}, place)
+        block = self._messages.add_call(id, name, call.get("arguments") or {}, place)
+        return replace(block, metadata=_keep_others(call, _CALL_KEYS))
 
     def _read_result(self, result: dict[str, Any], place: str) -> None:
         content = _join(self._read_content(result.get("content"), f"{place}.content"))
         id = get_text(result, "source_call_id", place)
+        metadata = _keep_others(result, _RESULT_KEYS)
         if id:
-            msg = Msg("tool", [self._messages.add_result(id, "", content, place)], "system")
+            blocks = [self._messages.add_result(id, "", content, place)]
+            msg = Msg("tool", blocks, "system", metadata=metadata)
         else:  # feedback on an action that is no tool call
-            msg = Msg("environment", content, "user")
+            msg = Msg("environment", content, "user", metadata=metadata)
         self.msgs.append(msg)
         self.weights.append(None)
 
@@ -132,11 +144,9 @@ class _StepReader:
         weight: Weight = None,
     ) -> None:
         extra = as_object(step.get("extra"))
-        others = {key: value for key, value in step.items() if key not in _STEP_KEYS and value is not None}
         fields = {key: value for key, value in extra.items() if key not in ("name", "weight")}
-        others = {**others, "extra": fields} if fields else {k: v for k, v in others.items() if k != "extra"}
+        metadata = _keep_others({**step, "extra": fields or None}, _STEP_KEYS)
         timestamp = get_text(step, "timestamp", "steps") or None
-        metadata = {_METADATA: others} if others else None
         name = role if extra.get("name") is None else get_text(extra, "name", "extra")
         self.msgs.append(Msg(name, content, role, None, timestamp, metadata))
         self.weights.append(weight)
@@ -152,6 +162,18 @@ class _StepReader:
         if part.get("type") == "image" and source:
             return self._messages.read_image(source, place)
         return self._messages.read_content([part], place)[0]
+
+
+def _keep_others(values: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any] | None:
+    """Returns the metadata with all values except those of `keys`. Returns None if there are no such values."""
+    others = {key: value for key, value in values.items() if key not in keys and value is not None}
+    return {_METADATA: others} if others else None
+
+
+def _list_others(metadata: Mapping[str, Any] | None, keys: Collection[str]) -> dict[str, Any]:
+    """Returns a copy of the values that `_keep_others` kept."""
+    others = as_object((metadata or {}).get(_METADATA))
+    return {key: copy_json(value) for key, value in others.items() if key not in keys}
 
 
 def _join(blocks: Sequence[Block]) -> Any:
@@ -175,7 +197,8 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
         elif msg.name == "environment" and msg.role == "user" and steps:
             losses.check_weight(sample.get_weight(index), place)
             content = _write_content(msg.blocks, losses, place)
-            _get_results(steps, losses, place).append({"content": content})
+            others = _list_others(msg.metadata, _RESULT_KEYS)
+            _get_results(steps, losses, place).append({"content": content, **others})
         else:
             steps.append(_write_step(sample, index, len(steps) + 1, losses))
     named = {"name": sample.viewer} if sample.viewer else {}
@@ -192,20 +215,25 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dict[str, Any]:
     msg, weight, place = sample.msgs[index], sample.get_weight(index), f"msgs[{index}]"
     is_reply = msg.role == "assistant" or bool(msg.tool_uses)
-    others = copy_json(as_object((msg.metadata or {}).get(_METADATA)))
+    others = _list_others(msg.metadata, _STEP_KEYS)
     content = [block for block in msg.blocks if block.type not in ("thinking", "tool_use")]
     losses.check_reply(msg, place)
     step: dict[str, Any] = {"step_id": number, "source": "agent" if is_reply else msg.role}
     if msg.timestamp:
         step["timestamp"] = msg.timestamp
     step["message"] = _write_content(content, losses, place)
-    if msg.thinking:
+    if is_reply and msg.thinking:
         step["reasoning_content"] = msg.thinking
     for call in msg.tool_uses:
         losses.check_call(call, place)
     if msg.tool_uses:
         step["tool_calls"] = [
-            {"tool_call_id": call.id, "function_name": call.name, "arguments": call.copy_input()}
+            {
+                "tool_call_id": call.id,
+                "function_name": call.name,
+                "arguments": call.copy_input(),
+                **_list_others(call.metadata, _CALL_KEYS),
+            }
             for call in msg.tool_uses
         ]
     ids = (sample.tokens or {}).get(index)
@@ -225,7 +253,8 @@ def _write_results(msg: Msg, steps: list[dict[str, Any]], losses: LossLog, place
         losses.check_output(block, place)
         output = write_output(block, lambda item: item)
         content = output if isinstance(output, str) else _write_content(output, losses, place)
-        _get_results(steps, losses, place).append({"source_call_id": block.id, "content": content})
+        result = {"source_call_id": block.id, "content": content, **_list_others(msg.metadata, _RESULT_KEYS)}
+        _get_results(steps, losses, place).append(result)
 
 
 def _get_results(steps: list[dict[str, Any]], losses: LossLog, place: str) -> list[Any]:
