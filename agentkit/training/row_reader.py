@@ -74,8 +74,9 @@ class RowReader(Iterator[Sample]):
                 if sample is not None:
                     return sample
         except UnicodeDecodeError as error:  # the rows are a file that was opened as text
-            reason = f"the file is not UTF-8 ({error.reason})"
-            raise MessageError(f"line {self.line + 1}", reason, "Open the file in the mode 'rb'.") from None
+            self._rows = iter(())  # the lines that were decoded together with the invalid line are lost
+            reason = f"a line after line {self.line} is not UTF-8 ({error.reason}), so reading ends"
+            raise MessageError("rows", reason, "Open the file in the mode 'rb'.") from None
         raise StopIteration
 
     def _read_or_report(self, row: object) -> Sample | None:

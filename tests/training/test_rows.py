@@ -678,9 +678,12 @@ def test_a_row_of_ten_megabytes_is_read() -> None:
 
 def test_a_text_file_in_another_encoding_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(_LINE.encode("latin-1"))
-    with path.open(encoding="utf-8") as file, pytest.raises(MessageError, match="line 1: the file is not UTF-8"):
-        next(load_rows("input_output", file))
+    path.write_bytes(_LINE.encode("latin-1") + f"\n{_LINE}".encode() * 1_000)
+    with path.open(encoding="utf-8") as file:
+        rows = load_rows("input_output", file)
+        with pytest.raises(MessageError, match="rows: a line after line 0 is not UTF-8 .* so reading ends"):
+            next(rows)
+        assert list(rows) == []
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
