@@ -681,7 +681,7 @@ def test_a_text_file_in_another_encoding_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(_LINE.encode("latin-1") + f"\n{_LINE}".encode() * 1_000)
     with path.open(encoding="utf-8") as file:
         rows = load_rows("input_output", file)
-        with pytest.raises(MessageError, match="rows: a line after line 0 is not UTF-8 .* so reading ends"):
+        with pytest.raises(MessageError, match=r"rows: a line after line 0 is not UTF-8 .* so reading ends"):
             next(rows)
         assert list(rows) == []
 
