@@ -29,8 +29,9 @@ Main classes and functions by task:
 - Download media: `Fetch`, `MediaCache`.
 - Declare the rules of a local model: `ModelRules`.
 
-`agentkit.testing` has fake models and fake servers for tests. `agentkit.provider_kit` is the API for authors of
-providers.
+Further packages: `agentkit.prompts` has typed prompts, `agentkit.chat_templates` writes conversations in the text
+format of a model, and `agentkit.training` creates training data. `agentkit.testing` has fake models and fake
+servers for tests. `agentkit.provider_kit` is the API for authors of providers.
 
 agentkit imports each of these names on first use, so a program loads only the modules that it uses.
 """

@@ -63,8 +63,9 @@ class Adapter(ObservedSteps, ABC):
         native_citations: True to omit outputs of the type `list[Citation]` from the prompt. The citations of the
             reply become the value of these outputs. Without citations, the value is the default of the output, or
             else an empty list.
-        fallback: Adapter that `ask` uses once if a reply is not in the format of this adapter. A fallback adapter
-            that refuses the request with an OptionError is not used. None means that there is no second adapter.
+        fallback: Adapter that `ask` and `stream` use once if a reply is not in the format of this adapter. A
+            fallback adapter that refuses the request with an OptionError is not used. None means that there is no
+            second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
             complete ones. `given` keeps the order.
         observe: Function that gets an `AdapterEvent` before and after each `format` and `parse`, also if a
@@ -195,11 +196,14 @@ class Adapter(ObservedSteps, ABC):
 
     @abstractmethod
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
-        """Returns the section of one input with its value."""
+        """Returns the section of one input: its name and its value, as texts and media blocks."""
 
     @abstractmethod
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns the reminder of the output format at the end of a request. Empty if there are no outputs."""
+        """Returns the sentence at the end of a request that reminds the model of the format of the outputs.
+
+        Empty if there are no outputs.
+        """
 
     @abstractmethod
     def format_assistant_message_content(
@@ -222,7 +226,13 @@ class Adapter(ObservedSteps, ABC):
     ) -> Any:
         """Returns the content of a user message: a text, or blocks if the inputs have media.
 
-        If `is_request` is True, the content contains the reminder of the output format.
+        Args:
+            signature: Signature with the fields that the prompt shows.
+            inputs: Values of the inputs. Missing inputs and inputs of the type `History` are omitted.
+            prefix: Text before the inputs.
+            suffix: Text at the end of the message.
+            is_request: True to remind the model of the format of the outputs (see
+                `user_message_output_requirements`).
         """
         segments: list[Segment] = [prefix] if prefix else []
         for name, field in signature.input_fields.items():
@@ -288,7 +298,7 @@ class Adapter(ObservedSteps, ABC):
         Args:
             signature: Signature class.
             capabilities: Rules of the target: `model.formatter.capabilities(model.model)`.
-            tools: Tools of the request. If the adapter has `native_tools`, the tools in the inputs are included.
+            tools: Tools of the request. If the adapter has `native_tools`, pass the tools in the inputs too.
         """
         return {"tools": tools} if tools else {}
 
@@ -307,7 +317,7 @@ class Adapter(ObservedSteps, ABC):
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name.
 
-        A reply with tool calls needs no text. Outputs that its text lacks are None.
+        A reply with tool calls needs no text. Outputs that the text of such a reply lacks are None.
 
         Raises:
             ParseError: The reply lacks an output, a value is invalid, or the reply was cut off, refused or
@@ -329,10 +339,10 @@ class Adapter(ObservedSteps, ABC):
     def merge_native_outputs(
         self, signature: _AnySignature, shown: _AnySignature, outputs: Mapping[str, Any], msg: Msg
     ) -> dict[str, Any]:
-        """Returns all outputs of a reply.
+        """Returns all outputs of a reply, by name.
 
         The values of the outputs that the prompt omits are the tool calls, thinking and citations of the reply. If
-        the reply has none, the value is the default of the output, or else empty.
+        the reply has no value for such an output, the value is the default of the output, or else empty.
 
         Args:
             signature: Signature class.
@@ -362,6 +372,8 @@ class Adapter(ObservedSteps, ABC):
     def _read_missing_outputs(self, signature: _AnySignature, msg: Msg, error: ParseError) -> dict[str, Any]:
         """Returns the outputs of a reply, including those outside the text: tool calls, thinking and citations.
 
+        In a reply with tool calls, all other missing outputs are None.
+
         Raises:
             ParseError: An output is invalid, or is missing in the complete reply.
         """
@@ -378,10 +390,11 @@ class Adapter(ObservedSteps, ABC):
     def fill_outputs(self, signature: _AnySignature, outputs: Mapping[str, Any], text: str) -> dict[str, Any]:
         """Returns the outputs in the order of the signature.
 
-        The value of a missing output is its default. Without a default, the value is None if the type allows None.
+        The value of a missing output is its default. Without a default, the value is None if the type is a union
+        with None, such as `int | None`.
 
         Raises:
-            ParseError: An output is missing, has no default and must not be None.
+            ParseError: A missing output has neither a default nor a union with None as its type.
         """
         fields = signature.output_fields
         if [*outputs] == [*fields]:

@@ -19,10 +19,11 @@ _Step: TypeAlias = Literal["format", "parse"]
 
 @dataclass(frozen=True)
 class AdapterEvent:
-    """Start or end of one step of an adapter: one call of `format` or `parse`.
+    """Start or end of one step of an adapter: one call of `format`, `parse` or `extract`.
 
     Attributes:
-        step: `format`, which writes the messages of a request, or `parse`, which reads the outputs of a reply.
+        step: `format`, which writes the messages of a request, or `parse`, which reads the outputs of a reply. A
+            call of `TwoStepAdapter.extract` is also a `parse` step.
         phase: `start` or `end`.
         call_id: Id of the step. The start event and the end event of one step have the same id.
         inputs: Arguments of the step, by name.
@@ -45,7 +46,7 @@ Observer: TypeAlias = Callable[[AdapterEvent], object]
 class ObservedSteps:
     """Base class of adapters. Reports the calls of `format`, `parse` and `extract` to the function `observe`.
 
-    Each call has one start event and one end event. This also holds for a subclass that overrides the method, with
+    Each call has one start event and one end event. This also holds for a subclass that overrides a method, with
     or without a call of `super()`.
 
     Attributes:
@@ -120,5 +121,5 @@ def _send(observe: Observer, event: AdapterEvent) -> None:
         observe(event)
     except Exception:
         get_logger("prompts").warning(
-            "observe: the function raised an exception for %s %s", event.step, event.phase, exc_info=True
+            "observe: the function raised an exception at the %s of %s", event.phase, event.step, exc_info=True
         )

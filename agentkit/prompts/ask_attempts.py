@@ -69,10 +69,10 @@ async def ask(
         tools: Tools that the model may call.
         run_tools: Maximum number of rounds in which `ask` runs tool calls. With 0, no tool calls are run, and the
             result contains them. Outputs that the text of such a reply lacks are None. If a reply calls a tool
-            without a function, none of its tool calls are run, and the reply is the last one.
+            without a function, none of its tool calls are run, and there is no further round.
         mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
-        retries: Maximum number of further model calls after replies that cannot be parsed. Calls with the fallback
-            adapter do not count.
+        retries: Maximum number of further model calls after replies that cannot be parsed. The first call with a
+            fallback adapter and the calls after tool results do not count.
         max_tokens: Maximum number of tokens of the reply. None means the `max_tokens` of the model.
         **parameters: Parameters under the provider's own names, such as `temperature=0`.
 
@@ -160,7 +160,10 @@ class _AskRun:
 
 
 def _write_feedback(reply: Msg, feedback: str | tuple[Block, ...]) -> Msg:
-    """Returns the message with the feedback on a reply. The feedback is the result of each tool call."""
+    """Returns the message with the feedback on a reply.
+
+    If the reply has tool calls, the feedback is the result of each tool call.
+    """
     if not reply.tool_uses:
         return Msg("user", feedback, "user")
     output = cast("Any", feedback)  # a text, or blocks of texts and media

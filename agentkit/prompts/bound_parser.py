@@ -79,7 +79,10 @@ class BoundParser:
         return {name: values[name] for name in self.fields if name in values}
 
     def _name_output(self, error: ParseError) -> ParseError:
-        """Returns an error whose place begins with the name of an output. The place `reply` alone is kept."""
+        """Returns an error whose place begins with the name of an output instead of `reply`.
+
+        An error of the complete reply is returned unchanged.
+        """
         path = error.place.removeprefix("reply")
         if not path.startswith((".", "[")) or path == error.place:
             return error
@@ -104,7 +107,8 @@ class BoundParser:
     def write(self, outputs: Mapping[str, Any]) -> str:
         """Returns the text of a reply with the given outputs. From this text, `parse` reads the same outputs.
 
-        If the parser expects a tool call, the text is the JSON of the arguments of this tool call.
+        If the parser expects a tool call, the text is the JSON of the arguments of this tool call. If an output is
+        a `ReplyText`, it is the complete text. Without outputs, the text is empty.
         """
         text = next((value for value in outputs.values() if isinstance(value, ReplyText)), None)
         if text is not None:
@@ -129,9 +133,13 @@ class BoundParser:
         Args:
             outputs: Outputs by name.
             calls: Tool calls: blocks, or dicts with the keys `name` and `args`. Each call gets a new id.
-            note: Justification of the outputs, which is written after the text and a blank line.
+            note: Justification of the outputs, which is written after the text and a blank line. None means that
+                there is no justification.
             seed: Text that identifies the reply in its conversation. Equal tool calls in replies with different
                 seeds get different ids.
+
+        Raises:
+            OptionError: A tool call is invalid.
         """
         blocks = [*map(_read_call, calls)]
         text = self.write(outputs)
@@ -185,7 +193,7 @@ class BoundParser:
 
 def _write_yaml(json_value: object) -> str:
     text = dump_yaml(json_value)
-    # In a YAML block such as `|`, the last line break is part of the text.
+    # The last line break of a YAML block that begins with `|` is part of the text.
     return text if "|" in text else text.removesuffix("\n")
 
 

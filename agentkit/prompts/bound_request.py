@@ -1,7 +1,7 @@
 """Operations on bound requests: signatures that have been called with values for their inputs.
 
-A bound request has each value as an attribute, and the operations of this module as methods. If a field has the
-name of a method, the field hides the method. Use the function of this module in this case.
+A bound request has each value as an attribute, and most operations of this module as methods. If a field has the
+name of a method, the field hides the method. In this case, use the function of this module.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from agentkit.argument_checks import find_closest
 from agentkit.errors import MessageError, OptionError
 from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.type_names import type_name
 from agentkit.reprs import shorten, shorten_repr
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def bind(signature: type[_Bound], values: Mapping[str, Any]) -> _Bound:
 
     Raises:
         MessageError: A value is missing or invalid, or the name of a value is not the name of an input.
+        OptionError: pydantic does not support a type, or a constraint does not fit a type.
     """
     bound = object.__new__(signature)
     attributes = vars(bound)
@@ -129,8 +131,9 @@ def choices(request: Signature[Any] | type[Signature[Any]]) -> tuple[Any, ...]:
         return get_args(field.type)
     if isinstance(field.type, type) and issubclass(field.type, Enum):
         return tuple(field.type)
-    reason = "the type of the output is not a Literal, an Enum or bool"
-    raise OptionError(f"{_signature(request).__name__}.{field.name}", reason, "Use one of these types.")
+    reason = f"expected an output of the type Literal, Enum or bool, got the type {type_name(field.type)}"
+    advice = "Declare the output with one of these types."
+    raise OptionError(f"{_signature(request).__name__}.{field.name}", reason, advice)
 
 
 def default(request: Signature[Any] | type[Signature[Any]]) -> Any:
@@ -192,6 +195,7 @@ def _refuse_unknown(signature: type[Signature[Any]], names: Iterable[object]) ->
         if name in fields:
             raise MessageError(f"{owner}.{name}", "the field is an output", "Pass values for inputs only.")
         closest = find_closest(name, signature.input_fields)
-        inputs = ", ".join(signature.input_fields) or "none"
-        advice = f"Did you mean {closest!r}?" if closest else f"The inputs are: {inputs}."
+        inputs = ", ".join(signature.input_fields)
+        names = f"Use one of: {inputs}." if inputs else "Pass no values, because there are no inputs."
+        advice = f"Did you mean {closest!r}?" if closest else names
         raise MessageError(f"{owner}.{name}", f"{owner} has no input of this name", advice)

@@ -1,4 +1,4 @@
-"""Texts that depend only on an adapter and a signature. The texts of agentkit's own adapters are cached."""
+"""Texts that depend only on an adapter and a signature. The texts of some of agentkit's adapters are cached."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def _cached_message(text: str) -> Msg:
 
 
 def create_text(adapter: Adapter, signature: _AnySignature, method: str) -> str:
-    """Returns the text that a method of the adapter returns for the signature. Caches it (see `as_cache_key`)."""
+    """Returns the text that a method of the adapter returns for the signature.
+
+    The text is cached if `as_cache_key` returns a key for the adapter.
+    """
     key = as_cache_key(adapter)
     return str(getattr(adapter, method)(signature)) if key is None else _cached_text(key, signature, method)
 
@@ -51,9 +54,9 @@ _CACHED_CLASSES: Final = frozenset(
 def as_cache_key(adapter: Adapter) -> Adapter | None:
     """Returns an adapter that writes the same texts. Returns None if the texts of the adapter are not cached.
 
-    The result has no `observe`, because a cache would keep this function alive. The texts of other classes are not
-    cached. A subclass may have attributes that are not compared, and the `params` of a `PromptAdapter` may be
-    equal but write different texts, such as 1 and True.
+    The result has no `observe`, because a cache would keep this function alive. Only the texts of the classes in
+    `_CACHED_CLASSES` are cached. A subclass may have attributes that are not compared. The `params` of two
+    `PromptAdapter` objects may be equal but lead to different texts, such as 1 and True.
     """
     cls = type(adapter)
     if (cls.__module__, cls.__qualname__) not in _CACHED_CLASSES:

@@ -63,13 +63,16 @@ class ChatAdapter(Adapter):
         return f"In adhering to this structure, your objective is: {lines}"
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
-        """Returns the section of one input with its value."""
+        """Returns the section of one input: its header and its value, as texts and media blocks."""
         content = write_content(field, value)
         escaped = [escape_markers(item) if isinstance(item, str) else item for item in content]
         return [f"[[ ## {field.name} ## ]]\n", *escaped]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns the reminder that lists the headers of the outputs."""
+        """Returns the sentence that reminds the model of the section headers of the outputs.
+
+        Empty if there are no outputs.
+        """
         if not signature.output_fields:
             return ""
         names = ", then ".join(
@@ -84,7 +87,7 @@ class ChatAdapter(Adapter):
     def format_assistant_message_content(
         self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
     ) -> str:
-        """Returns a reply with the section of each output."""
+        """Returns the text of a reply: one section for each output, and the marker `[[ ## completed ## ]]`."""
         sections = "\n\n".join(
             write_section(field.name, self._write_output(field, outputs, missing))
             for field in signature.output_fields.values()

@@ -53,8 +53,9 @@ class ClassFields:
         """Returns the fields that the namespace of a class body declares.
 
         Raises:
-            OptionError: A field has an invalid name, or has no `InputField` or `OutputField`. A subclass of
-                `Signature[T]` declares an output with a name other than `answer`.
+            OptionError: A field has an invalid name. Or a field has no `InputField` or `OutputField`, and the
+                class is not a subclass of `Signature[T]`. Or a subclass of `Signature[T]` declares an output with
+                a name other than `answer`, or an input with this name.
         """
         is_root = not any("_own" in base.__dict__ for base in bases)
         if is_root:  # the class Signature itself: its docstring is for programmers, not for the model
@@ -90,7 +91,10 @@ class ClassFields:
         return {*self.annotations, *self.values}
 
     def apply_to(self, inherited: Mapping[str, SignatureField]) -> dict[str, SignatureField]:
-        """Returns the inherited fields and the fields of this class, which replace fields of the same name.
+        """Returns all fields of the class, by name.
+
+        The fields that the class declares replace inherited fields of the same name. If `edited` is not None, the
+        result is a copy of `edited`.
 
         Raises:
             UndefinedTypeError: The name of a type is not defined.

@@ -128,7 +128,7 @@ def _write_model(model: type[BaseModel], depth: int, models: tuple[type, ...], p
 
 
 def _list_comments(name: str, field: FieldInfo) -> Iterator[str]:
-    """Yields the description or alias of a field, and the docstring of the pydantic model that is its type."""
+    """Yields the comments on a field: its description or alias, and the docstring of a model that is its type."""
     if field.description:
         yield field.description
     elif field.alias and field.alias != name:

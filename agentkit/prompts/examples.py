@@ -171,19 +171,22 @@ def load_examples(
     - `.yaml` or `.yml`: demonstrations of Delphyne. The first answer of each query becomes an example, unless the
       answer has `example: false`. The output `answer` is a `ReplyText` for a text answer, and a JSON value for a
       structured answer. Tool calls become the output `tool_calls`, a list of dicts with the keys `name` and
-      `args`. The justification becomes the note. Queries inside strategy demonstrations are included. Tests are
-      ignored.
-    - `.json`: a list of demos (examples of DSPy), or the saved state of one predictor of DSPy.
+      `args`. The justification becomes the note. Queries inside strategy demonstrations are included. The tests of
+      a demonstration are ignored.
+    - `.json`: a list of demos (examples of DSPy), or the saved state of a DSPy predictor or of a DSPy program with
+      one predictor.
     - `.jsonl` or `.ndjson`: one demo of DSPy per line. Empty lines are ignored.
 
     Args:
         path: Path of the file.
-        input_names: Names of the input fields. The other fields of a DSPy demo are outputs.
+        input_names: Names of the input fields. The other fields of a DSPy demo are outputs, except fields that
+            DSPy adds to its demos.
         query: Name of the queries to load from a file of Delphyne. None means all queries.
 
     Raises:
         OptionError: The file cannot be read, its suffix is unknown, or `input_names` is empty for a file of DSPy.
-        MessageError: A row is invalid. The error names the file and the index or line of the row.
+        MessageError: The text is not YAML or JSON, or a row is invalid. For an invalid row, the error names the
+            file and the index or line of the row.
         MissingExtraError: The package pyyaml is not installed.
     """
     check_option("path", path, str | Path, "Pass the path of a file.")

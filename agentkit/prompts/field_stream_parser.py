@@ -37,7 +37,8 @@ class FieldStreamParser:
         events = parser.drain()
 
     Together, the deltas of a field are the text from which its value is parsed. Some outputs are not in the text:
-    a default, thinking, citations and tool calls. Their events come last, with one delta unless the value is None.
+    defaults, thinking, citations and tool calls. The events of such outputs come last, with one delta unless the
+    value is None.
     A field whose value is invalid has no FieldEnd, and `finish` raises the error.
 
     This class has no rules for the format of a reply. The class works for any adapter, but only the last `drain`
@@ -124,7 +125,10 @@ class FieldStreamParser:
         return "".join(item for item in write_content(field, value) if isinstance(item, str))
 
     def start_field(self, name: str) -> None:
-        """Opens the field with this name. If the field is unknown or was opened before, its text is ignored."""
+        """Opens the field with this name. An open field is first closed without a FieldEnd.
+
+        If the name is not the name of an output, or the field was opened before, its text is ignored.
+        """
         self.close_without_event()
         self._field = None if name in self._sent else self._fields.get(name)
         if self._field is not None:
@@ -151,7 +155,7 @@ class FieldStreamParser:
         self._has_text = True
 
     def end_field(self, value: Any = _OWN_TEXT, *, is_json: bool = False) -> None:
-        """Closes the open field and parses its value.
+        """Closes the open field and parses its value. If the value is invalid, there is no FieldEnd.
 
         Args:
             value: Text or JSON value from which the value of the field is parsed. The default is the text of the
@@ -188,7 +192,10 @@ class FieldStreamParser:
             self._events.append(FieldDelta(self._field.name, text))
 
     def _complete_field(self, name: str, value: Any) -> None:
-        """Adds the missing events of an output. If the deltas are only the start of its text, adds a delta."""
+        """Adds the missing events of an output.
+
+        If the earlier deltas are only the start of its text, a further delta contains the remaining text.
+        """
         sent = "".join(self._sent.get(name, ()))
         if name not in self._sent:
             self._sent[name] = []

@@ -105,7 +105,8 @@ class Code(str, metaclass=_CodeType):
 
     pydantic accepts a string, or a dict `{"code": …}`. If the string contains a code block between two fences of
     backticks, the value is the content of the first block. Between fences of three backticks, white space around
-    the code is removed, because models add it. Between longer fences, the code is not changed.
+    the code is removed, because models add it. Between longer fences, the code is not changed. The string may also
+    be the JSON text of a string or of such a dict.
 
     Args:
         code: The code, without a fence.

@@ -30,9 +30,9 @@ __all__ = ["FieldDeclaration", "FieldOptions", "InputField", "OutputField", "Sig
 class FieldOptions(TypedDict, total=False):
     """Options of `InputField` and `OutputField`.
 
-    An invalid constraint, such as the pattern `(`, is an `OptionError` when the signature is created. pydantic
-    applies other constraints only to values, such as `ge=0` of the type `int | str`. A value of a reply to which
-    pydantic cannot apply a constraint is a `ParseError`. Such a value of an input is an `OptionError`.
+    An invalid constraint, such as the pattern `(`, causes an `OptionError` when the signature is created. Other
+    constraints are checked only with values. For example, pydantic cannot apply `ge=0` to a text of the type
+    `int | str`. Such a value in a reply causes a `ParseError`. Such a value of an input causes an `OptionError`.
 
     Attributes:
         desc: Description of the field for the model.
@@ -183,7 +183,10 @@ class SignatureField:
 
     @property
     def constraint_text(self) -> str:
-        """Text about the constraints in a prompt, such as `greater than: 0`. Empty if there are no constraints."""
+        """Text about the constraints in a prompt, such as `greater than: 0`.
+
+        Some constraints, such as `pattern` and `strict`, are not in the text. Empty if there are no others.
+        """
         return ", ".join(
             f"{_CONSTRAINT_TEXTS[name]}{value}"
             for name, value in self.constraints.items()
@@ -214,7 +217,7 @@ class SignatureField:
         except (SchemaError, TypeError):
             self.adapter  # noqa: B018 - raises OptionError
         except (PydanticUserError, PydanticUndefinedAnnotation, RuntimeError):
-            pass  # the first use of the type raises this error, because a model may be completed until then
+            pass  # the type may name a class that is defined later; the first use of the type raises the error
 
     @cached_property
     def convert(self) -> Callable[[object], Any]:

@@ -22,7 +22,7 @@ from agentkit.reprs import shorten_repr
 __all__ = ["HistoryRow", "RESULTS", "StoredResults", "read_row"]
 
 RESULTS: Final = "tool_call_results"
-"""Key of the tool results in a row of a history. In prompts that describe tools as text, also a section name."""
+"""Key of the tool results in a row of a history. In prompts with tool calls as text, also a section name."""
 
 
 class _StoredResult(BaseModel):
@@ -51,7 +51,8 @@ class HistoryRow:
         values: Values of the row, by name. The value with the tool calls is a list of `ToolUseBlock`.
         calls: Tool calls of the row.
         results: Results of the tool calls.
-        stored: The results in the format in which prompts show them. Without results, None or an empty list.
+        stored: The results in the format in which prompts show them. If `results` is empty, None or an object
+            without results.
     """
 
     values: Mapping[str, Any]
@@ -67,7 +68,8 @@ def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureF
     of these formats contains the tool calls:
 
     - a dict with the key `tool_calls`, and perhaps with the key `tool_call_results`, as DSPy 3.4.1 stores them;
-    - a list of tool calls and their results: blocks, or dicts as `Msg.to_dict` writes blocks.
+    - a list of tool calls and their results: blocks, dicts as `Msg.to_dict` writes blocks, or dicts with the keys
+      `name` and `args`.
 
     A tool call without an id gets an id. A result that DSPy stored without an id gets the id of the call at the
     same position. If another result has this id, the result gets the id of the first call without a result.
@@ -101,7 +103,7 @@ def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureF
 
 
 def _is_exchange(value: object) -> bool:
-    """Returns True if a value is a list that begins with a tool call or a tool result."""
+    """Returns True if a value is a list or tuple that begins with a tool call or a tool result."""
     if not isinstance(value, list | tuple) or not value:
         return False
     first = cast("Sequence[object]", value)[0]

@@ -51,7 +51,8 @@ class JSONAdapter(ChatAdapter):
     Attributes:
         schema_style: Style in which the prompt describes the outputs. `json` writes an object with JSON schemas.
             `compact` writes a shorter listing with comments, such as `name: string or null`. `compact` also writes
-            inputs that are pydantic models as indented JSON. There, the items of a set have no fixed order.
+            inputs that are pydantic models as indented JSON, in which the items of a set have no fixed order.
+            Inputs of the types `Code` and `Reasoning` become JSON strings.
     """
 
     native_tools: bool = True
@@ -82,7 +83,7 @@ class JSONAdapter(ChatAdapter):
         )
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
-        """Returns the section of one input with its value."""
+        """Returns the section of one input: its header and its value, as texts and media blocks."""
         content = super().format_field_with_value(field, value)
         has_media = len(content) > 2  # without media, the content consists of a header and one text
         if self.schema_style == "json" or has_media or not isinstance(value, BaseModel | Code | Reasoning):
@@ -91,7 +92,10 @@ class JSONAdapter(ChatAdapter):
         return [content[0], escape_markers(text)] if text else content
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns the sentence that reminds the model of the keys of the JSON object."""
+        """Returns the sentence that reminds the model of the keys of the JSON object.
+
+        Empty if there are no outputs.
+        """
         if not signature.output_fields:
             return ""
         names = ", then ".join(
@@ -112,7 +116,10 @@ class JSONAdapter(ChatAdapter):
     def request_options(
         self, signature: _AnySignature, capabilities: Capabilities, tools: Sequence[ToolLike] = ()
     ) -> RequestOptions:
-        """Returns the tools and the response format, which is the schema of the outputs or `json_object`."""
+        """Returns the tools and the response format, which is the schema of the outputs or `json_object`.
+
+        If the signature has no outputs, there is no response format.
+        """
         options = super().request_options(signature, capabilities, tools)
         shown = self.select_fields(signature)
         if not shown.output_fields:
@@ -153,12 +160,12 @@ class JSONAdapter(ChatAdapter):
 
 
 def _may_repeat(names: Iterable[str], text: str) -> bool:
-    """Returns False if no name occurs more than once as a key in a JSON text."""
+    """Returns True if a name may occur more than once as a key in a JSON text."""
     return "\\u" in text or any(text.count(f'"{name}"') > 1 for name in names)
 
 
 def _describe_compact(signature: _AnySignature) -> str:
-    """Returns a section for each input and each output. The section of an output states its compact type."""
+    """Returns the text with one section for each field. The section of an output states its compact type."""
     inputs = [f"{write_section(name, placeholder(field))}\n" for name, field in signature.input_fields.items()]
     outputs = [
         f"{write_section(name, f'Output field `{name}` should be of type: {compact_type(field.type, name)}')}\n"
@@ -170,7 +177,7 @@ def _describe_compact(signature: _AnySignature) -> str:
 def _dump_indented(value: BaseModel | Code | Reasoning) -> str:
     """Returns a value as JSON text, or an empty text if JSON cannot represent the value.
 
-    The JSON of a model is indented, and has the aliases of the fields as keys.
+    The JSON of a pydantic model is indented, and its keys are the aliases of the fields.
     """
     if not isinstance(value, BaseModel):  # Code and Reasoning are models in DSPy, so they become JSON too
         return json.dumps(as_json_value(value), ensure_ascii=False)

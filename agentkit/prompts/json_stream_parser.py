@@ -45,7 +45,7 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _AMBIGUOUS: Final = re.compile(r"""[\[\](){}"']""")
-"""Brackets and quotes. If one of them precedes the object, a repair of the text may find another object."""
+"""Brackets and quotes. If one of them precedes the object, `read_json` may find another object in the reply."""
 _STRING_TEXT: Final = re.compile(r'[^"\\\ud800-\udfff]*')
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _ESCAPE: Final = re.compile(
@@ -63,12 +63,12 @@ class JSONStreamParser(FieldStreamParser):
     r"""Parser of replies that are one JSON object, as `JSONAdapter` requests them.
 
     If a value is a JSON string, the deltas of its field contain the decoded text. For `"a\nb"`, this is the letter
-    a, a line feed and the letter b. For any other value, the deltas contain the JSON text of the value. DSPy also
-    streams strings as JSON text, with quotes and escapes.
+    a, a line feed and the letter b. For any other value, the deltas contain the JSON text of the value. In DSPy,
+    the deltas of strings are JSON text too, with quotes and escapes.
 
     The object may be in a code fence, or between other words. If the JSON is damaged, the remaining events come
-    after `finish`, and have the values of the repaired JSON. If a key or the object repeats, the first value of a
-    key counts.
+    after `finish`, and have the values of the repaired JSON. If a key or the object occurs more than once, the
+    first value of each key counts.
     """
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
@@ -78,14 +78,14 @@ class JSONStreamParser(FieldStreamParser):
         self._is_key = False  # True while a key is read
         self._key: list[str] = []
         self._escape = ""  # start of an incomplete escape sequence
-        # White space at the end of a string. If the closing quote is missing, a repair removes the white space.
+        # White space at the end of a string. If the closing quote is missing, `read_json` removes the white space.
         self._space: list[str] = []
         self._text: list[str] = []  # decoded string or JSON text of the current value
         self._is_string = False  # True if the current value is a string
         self._depth = 0  # number of open brackets in the current value
         self._in_string = False  # True inside a string in a list or an object
         self._is_escaped = False  # True after a backslash in a string in a list or an object
-        self._is_exact = True  # False if a repair of the text may find other values in the object
+        self._is_exact = True  # False if `read_json` may find other values than this parser
         self._first_values: dict[str, Any] = {}  # first value of each key, before the first damaged JSON
 
     @classmethod
@@ -287,7 +287,7 @@ class JSONStreamParser(FieldStreamParser):
         self.add_text(text)
 
     def _end_value(self) -> None:
-        """Ends the current field. If a repair of the text may change the value, FieldEnd comes after `finish`."""
+        """Ends the current field. If `read_json` may find another value, the FieldEnd comes after `finish`."""
         self._add_value("".join(self._space))
         self._space.clear()
         text = "".join(self._text)

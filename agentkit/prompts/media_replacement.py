@@ -22,8 +22,9 @@ def replace_media(value: object, mark: Callable[[MediaBlock], str]) -> object:
     """Replaces each media block in a value with a text, and each tool with a sentence about the tool.
 
     Args:
-        value: A value. Lists, tuples, sets, dicts, pydantic models and dataclasses are searched.
-        mark: Returns the text for a media block.
+        value: A value. Lists, tuples, sets, dicts, pydantic models and dataclasses are searched. A function counts
+            as a tool.
+        mark: Function that returns the text for a media block.
 
     Returns:
         The value itself if it contains no media blocks and no tools. Otherwise a list or a dict.
@@ -47,7 +48,7 @@ def replace_media(value: object, mark: Callable[[MediaBlock], str]) -> object:
 
 
 def _is_plain(value: object) -> bool:
-    """Returns True for a text, a number, a boolean, None, or a list of these."""
+    """Returns True if a value is a text, a number, a boolean or None, or a list of such values."""
     if type(value) is list:
         return PLAIN_TYPES.issuperset(map(type, cast("list[object]", value)))
     return type(value) in PLAIN_TYPES

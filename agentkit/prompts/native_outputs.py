@@ -48,6 +48,9 @@ def _find_tool_fields(signature: _AnySignature) -> Iterator[str]:
     """Yields the names of the outputs for tool calls and of the inputs for tools.
 
     If no output is for tool calls, yields no names.
+
+    Raises:
+        OptionError: The signature has an output for tool calls but no input for tools.
     """
     calls = [name for name, field in signature.output_fields.items() if is_tool_calls(field.type)]
     inputs = [name for name, field in signature.input_fields.items() if _is_tools(field)]
@@ -90,7 +93,9 @@ def read_native_outputs(fields: Iterable[SignatureField], msg: Msg) -> dict[str,
 
 
 def get_absent_value(field: SignatureField, msg: Msg) -> Any:
-    """Returns the value of an output that a reply does not contain outside its text: the default, or empty.
+    """Returns the value of an output that should be outside the text of a reply, but is absent.
+
+    The value is the default of the output, or else empty.
 
     Raises:
         ParseError: The output has no default, and its constraints do not allow an empty value.

@@ -115,8 +115,8 @@ class Parser(Generic[T]):
         """Returns a parser that applies a function to the value.
 
         Args:
-            function: Function that receives the value. It may raise a ParseError. If it raises a ValueError,
-                `parse` raises a ParseError.
+            function: Function that receives the value. It may raise a ParseError. If it raises a ValueError other
+                than an InputError, `parse` raises a ParseError.
         """
         return self._then(f"map({_get_name(function)})", lambda value: _call(function, value))
 
@@ -125,7 +125,7 @@ class Parser(Generic[T]):
 
         Args:
             function: Function that returns None if the value is valid. Otherwise, it returns or raises a
-                ParseError. If it raises a ValueError, `parse` raises a ParseError.
+                ParseError. If it raises a ValueError other than an InputError, `parse` raises a ParseError.
         """
         return self._then(f"validate({_get_name(function)})", lambda value: _check(function, value))
 

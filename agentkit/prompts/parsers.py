@@ -189,7 +189,7 @@ def _needs_type(reply: Reply) -> Any:
 
 
 text: Final[Parser[str]] = Parser("text", read_reply_text)
-"""Parser that returns the text of the reply. A reply with tool calls is an error."""
+"""Parser that returns the text of the reply. For a reply with tool calls, `parse` raises a ParseError."""
 
 json: Final[Parser[Any]] = Parser("json", _read_json, format=ReplyFormat(what="json"))
 """Parser that returns the JSON value in the text of the reply. The JSON may be damaged, or between other words."""
@@ -221,4 +221,7 @@ Without a type, the request asks for any JSON object.
 tool_call: Final[Parser[Any]] = _ToolCallParser(
     "tool_call", _needs_type, format=ReplyFormat(where="tool_call", what="json")
 )
-"""Parser that returns the arguments of the only tool call of a reply. The type of the parser defines them."""
+"""Parser that returns the arguments of the only tool call of a reply, as a value of the type of the parser.
+
+Use `tool_call.as_type(TYPE)`, because the parser needs a type.
+"""

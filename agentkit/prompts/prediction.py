@@ -34,7 +34,9 @@ class Outputs(Mapping[str, Any]):
         raise AttributeError(f"outputs are immutable: {name!r} cannot be deleted")
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"no output has the name {name!r}. The outputs are: {', '.join(vars(self))}")
+        names = ", ".join(vars(self))
+        advice = f"Use one of: {names}." if names else "There are no outputs."
+        raise AttributeError(f"no output has the name {name!r}. {advice}")
 
     def __getitem__(self, name: str) -> Any:
         return vars(self)[name]

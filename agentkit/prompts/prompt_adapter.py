@@ -7,14 +7,15 @@ these that exists:
 1. the file `{Name}.{kind}.jinja` in the folders of `templates`, where `Name` is the name of the signature;
 2. the option `system`, `user` or `feedback` of the adapter;
 3. the attribute `__{kind}_prompt__` of the signature, without indentation and outer white space;
-4. the default: the instructions of the signature for `system`, the inputs as YAML for `instance`, and the error
-   for `feedback`.
+4. the default: the instructions of the signature for `system`, the inputs as YAML for `instance`, and the
+   description of the problem for `feedback`. The kinds `repair` and `more` have defaults too.
 
 All these texts are templates, including the instructions. Their variables are:
 
 - `query`: the inputs by name;
 - `mode`, `available_modes` and `params`: see `PromptAdapter`;
-- `format`: the format of the reply, with the keys `where`, `what`, `schema` and `instructions`;
+- `format`: the format of the reply, with the keys `where`, `what`, `schema` and `instructions` (None if the
+  signature has no outputs);
 - `example` (True in an example) and `example_id` (1 in the first example, and None in a request);
 - `data`: see `PromptTemplates`;
 - `globals`: the attribute `globals` of the signature, if there is one;
@@ -65,18 +66,18 @@ class PromptAdapter(Adapter):
     """Adapter that writes prompts with templates.
 
     The messages are: system prompt, examples, history, user message, prefix. The prefix is a conversation that
-    follows the user message. It is the value of an input with the name `prefix` and a type such as
+    follows the user message: the value of an input with the name `prefix` and a type such as
     `list[Msg | Feedback]`. The prefix and inputs of the type `History` are not part of the variable `query`.
 
     If the template of the user message has a line `!<assistant>`, the text after this line is the priming: an
     assistant message after the user message. If a template prints a media block, the message contains the block.
 
     A mode is another way to answer, with its own prompts and its own format of the reply. `modes` has an adapter
-    for each mode. The adapter of a mode writes the requests and examples in this mode, and parses the replies. It
-    needs only the options that differ from the options of the outer adapter.
+    for each mode. The adapter of a mode writes the requests and examples in this mode, and parses the replies.
+    This adapter needs only the options that differ from the options of the outer adapter.
 
-    With the parser `tool_call`, the reply of an example is a tool call. Its result is the text "Done.", because
-    APIs accept no tool call without a result.
+    With the parser `tool_call`, the reply of an example is a tool call. The result of this tool call is the text
+    "Done.", because APIs accept no tool call without a result.
 
     Attributes:
         system: Template of the system prompt. An empty text omits the system prompt. None means the default (see
@@ -86,14 +87,15 @@ class PromptAdapter(Adapter):
         parser: Parser of the replies. None means `structured`. A parser without a type, such as `yaml`, gets the
             type of the outputs. With several outputs, the value is an object with one key for each output.
         modes: Adapters of the modes, by the name of the mode.
-        mode: Name of the mode of requests. None means that this adapter itself is used. `ask(mode=…)` takes
-            precedence.
+        mode: Name of the mode of requests. None means that this adapter itself is used. The argument `mode` of
+            `ask` and `stream` replaces this option.
         templates: Folders with templates and data. None means that there are no folders.
         params: Value of the variable `params` in the templates: JSON values by name. The `params` of the mode are
             added.
         native_tools: See `Adapter`. False is allowed only for signatures without an output for tool calls.
         native_reasoning: See `Adapter`.
         native_citations: See `Adapter`.
+        fallback: See `Adapter`.
         order: See `Adapter`.
         observe: See `Adapter`.
 
@@ -152,7 +154,10 @@ class PromptAdapter(Adapter):
         return self if mode is None else replace(self, mode=mode)
 
     def _find_mode(self, name: str | None, place: str = "mode") -> PromptMode:
-        """Returns a mode. If an option of its adapter is None, the mode has the option of this adapter."""
+        """Returns a mode. If an option of its adapter is None, the mode has the option of this adapter.
+
+        If `name` is None, the mode has all options of this adapter.
+        """
         inner = self if name is None else self._find_adapter(name, place)
 
         def get_option(option: str) -> Any:
@@ -173,8 +178,9 @@ class PromptAdapter(Adapter):
     def _find_adapter(self, mode: str, place: str) -> PromptAdapter:
         check_option(place, mode, str | None)
         if mode not in self.modes:
-            names = ", ".join(self.modes) or "none"
-            raise OptionError(place, f"there is no mode {mode!r}", f"The modes are: {names}.")
+            names = ", ".join(self.modes)
+            advice = f"Use one of: {names}." if names else "Omit the mode, because the adapter has no modes."
+            raise OptionError(place, f"there is no mode {mode!r}", advice)
         return self.modes[mode]
 
     def _create_turns(self, signature: _AnySignature) -> PromptTurns:
@@ -232,8 +238,8 @@ class PromptAdapter(Adapter):
         An output for tool calls is removed, because templates cannot describe tool calls.
 
         Raises:
-            OptionError: The signature has an output for tool calls. In addition, the signature has no input for
-                tools, or `native_tools` is False.
+            OptionError: `signature` is not a signature class. Or the signature has an output for tool calls, and
+                either has no input for tools, or `native_tools` is False.
         """
         shown = super().select_fields(signature)
         calls = [name for name, item in shown.output_fields.items() if is_tool_calls(item.type)]
@@ -356,7 +362,10 @@ class PromptAdapter(Adapter):
     def format_assistant_message_content(
         self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
     ) -> str:
-        """Returns the text of a reply from which the parser reads the given outputs. Omits missing outputs."""
+        """Returns the text of a reply from which the parser reads the given outputs.
+
+        Missing outputs are omitted. The argument `missing` has no effect.
+        """
         return self._find_mode(self.mode).bind_parser(signature).write(outputs)
 
     # -- requests and replies ----------------------------------------------------------------------------------
@@ -380,9 +389,9 @@ class PromptAdapter(Adapter):
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name. See `Adapter.parse`.
 
-        A reply with tool calls needs no text. Outputs that its text lacks are None. However, if the parser has
-        tools (`tool_call` and `Parser.with_tools`) and no output is for tool calls, the parser reads the calls and
-        may refuse them.
+        A reply with tool calls needs no text. Outputs that the text of such a reply lacks are None. However, if
+        the parser has tools (`tool_call` and `Parser.with_tools`) and no output is for tool calls, the parser
+        reads the calls and may refuse them.
 
         If the parser returns a `ParseError` (see `Parser.or_error`) or a `ToolRequests` (see `Parser.with_tools`),
         this object is the value of each output.

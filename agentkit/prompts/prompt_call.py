@@ -91,8 +91,8 @@ class PromptCall:
     def format(self) -> list[Msg]:
         """Returns the messages of the request.
 
-        If the model has a viewer, the replies in examples and earlier turns get the name of the viewer. Otherwise,
-        the request would present them as lines of another speaker.
+        If the model has a viewer, the replies in examples and earlier turns get the name of the viewer. With any
+        other name, the request would present these replies as lines of another speaker.
         """
         msgs = self.adapter.format(
             self.signature, self.request, examples=self.examples, history=self.history, tools=self.tools
@@ -101,7 +101,8 @@ class PromptCall:
         if viewer is None:
             return msgs
         given = self._list_given_ids()
-        # Messages in the prefix of an example are copied. Adapters name only their own replies "assistant".
+        # Adapters name their replies "assistant". A message of the application with this name stays unchanged, but
+        # in the prefix of an example, such a message is a copy that `given` does not contain.
         return [
             replace(msg, name=viewer) if msg.name == msg.role == "assistant" and id(msg) not in given else msg
             for msg in msgs
@@ -137,7 +138,9 @@ class PromptCall:
         return {**options, **self.options}
 
     async def parse(self, reply: Msg) -> dict[str, Any]:
-        """Returns the outputs in a reply. Calls the method `extract` of the adapter if there is one, else `parse`.
+        """Returns the outputs in a reply, by name.
+
+        Calls the method `extract` of the adapter. If the adapter has no such method, calls `parse`.
 
         Raises:
             ParseError: The reply lacks an output, or a value is invalid.
@@ -153,7 +156,7 @@ class PromptCall:
     ) -> Prediction[Any]:
         """Returns the prediction with the outputs of a reply.
 
-        Its messages are no longer pinned, except those that the application pinned.
+        The messages of the prediction are not pinned, except those that the application pinned.
         """
         given = self._list_given_ids()
         msgs = [replace(msg, pinned=False) if msg.pinned and id(msg) not in given else msg for msg in msgs]

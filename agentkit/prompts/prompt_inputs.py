@@ -18,9 +18,18 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 def read_inputs(
     signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any], place: str = ""
 ) -> Mapping[str, Any]:
-    """Returns the values of the inputs.
+    """Returns the values of the inputs, by name.
 
     An input without a value gets its default. A required input without a value is omitted.
+
+    Args:
+        signature: Signature with the fields that the prompt shows.
+        inputs: Values by name, which pydantic validates, or a request that is bound to this signature.
+        place: Place of the example in errors. Empty for a request.
+
+    Raises:
+        MessageError: A value does not fit its type.
+        OptionError: `inputs` is neither a dict nor a bound request.
     """
     if isinstance(inputs, Signature):
         return get_inputs(inputs)

@@ -29,8 +29,8 @@ class PromptMedia:
     def replace(self, value: object) -> Any:
         """Returns a value with a mark in place of each media block, and a sentence in place of each tool.
 
-        A value without media blocks and tools is returned unchanged, and so is a value that is nested too deeply,
-        because `as_template_value` refuses it.
+        A value without media blocks and tools is returned unchanged. A value that is nested too deeply is also
+        returned unchanged, because `as_template_value` refuses such a value later.
         """
         try:
             return replace_media(value, self._mark)
@@ -42,7 +42,7 @@ class PromptMedia:
         return f"{_MARK}-{len(self._blocks) - 1:06}\ue000"
 
     def restore(self, text: str) -> str | tuple[Block, ...]:
-        """Returns a rendered text as message content: a tuple of blocks if the text has block placeholders."""
+        """Returns a rendered text as message content: the text, or a tuple of blocks if the text has marks."""
         if _MARK not in text:
             return text
         pieces = _PLACE.split(text)

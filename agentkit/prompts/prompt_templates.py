@@ -105,8 +105,8 @@ class PromptTemplates:
     ) -> tuple[str, str | None]:
         """Renders a template as `render` does. Returns the texts before and after the line `!<assistant>`.
 
-        The text after the line is the priming. It is None if the template has no such line, or if only white space
-        follows the line.
+        The text after the line is the priming. The priming is None if the template has no such line, or if only
+        white space follows the line.
         """
         rendered = self._render(name, kind, variables, default)
         text, _, priming = rendered.partition(self._priming_line)
@@ -199,7 +199,7 @@ def _check_folders(option: str, folders: Iterable[str | Path]) -> list[str | Pat
     for index, folder in enumerate(checked):
         check_option(f"{option}[{index}]", folder, str | Path, "Pass the path of a folder.")
         if not Path(folder).is_dir():
-            reason = f"the folder {str(folder)!r} does not exist"
+            reason = f"{str(folder)!r} is not an existing folder"
             raise OptionError(f"{option}[{index}]", reason, "Pass the path of an existing folder.")
     return checked
 

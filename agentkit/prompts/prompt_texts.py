@@ -106,7 +106,10 @@ class PromptTexts:
         return values
 
     def _find_text(self, kind: str) -> str | None:
-        """Returns the template of a kind that is used if no folder has a file for it. None if there is none."""
+        """Returns the template of a kind from the options, the signature or the defaults, in this order.
+
+        Returns None if there is no template of this kind.
+        """
         text = self.texts.get(kind)
         if text is not None:
             return text

@@ -82,7 +82,10 @@ class PromptTurns:
         return parser.write_message(example.outputs, calls, note=example.note, seed=place)
 
     def _write_results(self, reply: Msg, mode: PromptMode) -> Iterator[Msg]:
-        """Yields the result of the call that is the answer, for the parser `tool_call`. APIs require a result."""
+        """Yields a message with the result of the tool call that is the answer, for the parser `tool_call`.
+
+        APIs accept no tool call without a result.
+        """
         parser = mode.bind_parser(self.signature).parser
         if parser.format.where == "tool_call":
             answers = [call for call in reply.tool_uses if call.name == parser.tools[0].name]
@@ -148,7 +151,7 @@ def _has_answer(signature: _AnySignature, example: Example) -> bool:
 
 
 def _is_calls(value: object) -> bool:
-    """Returns True if a value is a list of tool calls with at least one call."""
+    """Returns True if a value is a list or tuple of `ToolUseBlock` objects, and is not empty."""
     if not isinstance(value, list | tuple) or not value:
         return False
     return all(isinstance(call, ToolUseBlock) for call in cast("Sequence[object]", value))

@@ -68,7 +68,7 @@ class SignatureMeta(type):
     def __call__(cls: type[_Class], /, **values: Any) -> _Class: ...
 
     def __call__(cls: Any, /, *args: Any, **values: Any) -> Any:
-        """Binds a signature to values of its inputs. A call of `Signature` itself reads a signature text instead.
+        """Binds a signature to values of its inputs. A call of `Signature` itself creates a signature from a text.
 
         Raises:
             MessageError: A value is missing or invalid, or a name is not the name of an input.
@@ -152,7 +152,9 @@ class SignatureMeta(type):
         field = cls.fields.get(name)
         if field is None:
             closest = find_closest(name, cls.fields)
-            advice = f"Did you mean {closest!r}?" if closest else f"The fields are: {', '.join(cls.fields)}."
+            names = ", ".join(cls.fields)
+            others = f"Use one of: {names}." if names else "Add a field with append()."
+            advice = f"Did you mean {closest!r}?" if closest else others
             raise OptionError("name", f"{cls.__name__} has no field {shorten_repr(name, 60)}", advice)
         return cls._edit({**cls.fields, name: field.with_options(options, type)})
 
@@ -174,7 +176,8 @@ class SignatureMeta(type):
             type: Type of the field. None means the type of `field`, or `str` if `field` has no type.
 
         Raises:
-            OptionError: The index is out of range, or the signature already has a field with this name.
+            OptionError: The index is out of range, the signature already has a field with this name, or `field` is
+                not a field.
         """
         new = _as_field(name, field, type)
         if name in cls.fields:
@@ -258,7 +261,10 @@ def _check_other_bases(cls: SignatureMeta, edited: SignatureMeta, inherited: Col
 
 
 class _Tags:
-    """Descriptor of the attribute `tags`. It has no `__set__`, so that a field named `tags` takes precedence."""
+    """Descriptor that returns the default of the attribute `tags` of a signature.
+
+    The class has no `__set__`, so that the value of a field named `tags` replaces the default.
+    """
 
     def __get__(self, instance: object, owner: type) -> tuple[str, ...]:
         return (owner.__name__,)
@@ -357,7 +363,7 @@ def _read_signature(
 ) -> type[Any]:
     """Returns the signature that a text describes."""
     if others or not text:
-        reason = "expected a signature text"
+        reason = f"expected a signature text, got {shorten_repr(others or text, 60)}"
         raise OptionError("signature", reason, "Pass a text such as 'question -> answer', or declare a subclass.")
     check_text("signature.instructions", instructions)
     check_option("types", types, Mapping | None, "Pass a dict of types by name.")

@@ -90,7 +90,7 @@ class StreamedText:
         return self._strip_prefix(text) if self._has_head else text
 
     def _end_block(self) -> str:
-        """Returns the text of the current block that is still held back, although it is no section marker."""
+        """Returns the text of the current block that was held back, because the text is not a section marker."""
         text, self._marker = self._marker, None
         return self._add(text or "")
 

@@ -1,7 +1,7 @@
 """`stream`: sends a typed prompt to a model, and yields the outputs as they arrive.
 
-The events of the model contain the complete reply. Between them are events of fields. An event of a field directly
-follows the model's event whose text caused the event.
+The events of the model contain the complete reply. Events of fields are between the events of the model. An event
+of a field directly follows the model's event whose text caused the event.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         self._events: deque[PromptEvent] = deque()
         self._last_events: list[PromptEvent] = []  # MessageEnd and later events, sent after the events of fields
         self._has_fields = False  # True after the first event of a field
-        self._fallback: tuple[PromptCall, list[Msg]] | None = None  # the model call of the next read
+        self._fallback: tuple[PromptCall, list[Msg]] | None = None  # call that the next read makes
         self._has_ended = False
         self._attempts: list[Attempt] = []
         self._error: Exception | None = None

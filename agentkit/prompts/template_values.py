@@ -43,7 +43,7 @@ def copy_values(values: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def as_template_value(value: object, place: str) -> Any:
-    """Converts a value to JSON values, dicts and lists. The result shares no list or dict with the value.
+    """Converts a value to JSON values and records. The result shares no list or dict with the value.
 
     Models and dataclasses become a `TemplateRecord`, and a set becomes a sorted list. Any other object is
     converted as pydantic writes it in JSON: an enum becomes its value, and a date becomes its ISO text.

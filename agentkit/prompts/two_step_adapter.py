@@ -45,7 +45,7 @@ class TwoStepAdapter(Adapter):
         MissingExtraError: The package json-repair of the extra `prompts` is not installed.
     """
 
-    model: ChatModel = field(kw_only=True)  # keyword-only, because attributes with defaults precede this one
+    model: ChatModel = field(kw_only=True)  # keyword-only, because attributes with defaults precede it
 
     def __init__(
         self,
@@ -93,7 +93,10 @@ class TwoStepAdapter(Adapter):
         return f"Specific instructions: {signature.instructions}"
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
-        """Returns the name of a field and `str(value)`. Media and tools are written as in `ChatAdapter`.
+        """Returns the name of a field, and the value as `str(value)`.
+
+        Values whose `str()` is incomplete or varies are written as in `ChatAdapter`. Examples are media, tools and
+        sets.
 
         Raises:
             OptionError: The value refers to itself, is nested too deeply, or contains an integer with too many
@@ -112,7 +115,10 @@ class TwoStepAdapter(Adapter):
     def format_assistant_message_content(
         self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
     ) -> str:
-        """Returns a reply with the name and the value of each output that has a value."""
+        """Returns the text of a reply: the name and the value of each output in `outputs`.
+
+        The argument `missing` has no effect.
+        """
         sections = [
             self.format_field_with_value(item, outputs[name])
             for name, item in signature.output_fields.items()
@@ -127,8 +133,8 @@ class TwoStepAdapter(Adapter):
     async def extract(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Asks the second model for the outputs in a reply of the first model.
 
-        With `native_tools`, the tool calls of the reply are an output. A reply that has tool calls but no text
-        needs no second model call. Its other outputs are None.
+        With `native_tools`, the tool calls of the reply are the value of the output for tool calls. A reply that
+        has tool calls but no text needs no second model call. All other outputs of such a reply are None.
 
         Raises:
             ParseError: The second model found no valid outputs, or one of the replies ended early. The attributes

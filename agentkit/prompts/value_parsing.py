@@ -146,7 +146,7 @@ def _validate_first(members: Sequence[Any], value_type: ValueType) -> Any:
 
 def _find_written(text: str, value_type: ValueType, is_text: bool) -> Sequence[Any]:
     """Returns the members that are written as `text`. String members are first if `is_text`, else last."""
-    orders = value_type.members_by_text.get(text[:])  # `[:]` converts an enum member, which has another hash
+    orders = value_type.members_by_text.get(text[:])  # `[:]` turns an enum member, whose hash differs, into a str
     return orders[is_text] if orders else ()
 
 

@@ -225,7 +225,7 @@ def _sort_parts(values: Iterable[Any], json_values: Iterable[Any]) -> None:
 
 
 def _has_serializers(value: object) -> bool:
-    """Returns True for a model with its own serializers, which may write a set in an order of their own."""
+    """Returns True if a value is a pydantic model with its own serializers, which may write a set in any order."""
     if not isinstance(value, BaseModel):
         return False
     decorators = type(value).__pydantic_decorators__

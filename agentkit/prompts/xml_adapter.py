@@ -7,7 +7,7 @@ The table lists the differences from DSPy. A row separates values that DSPy writ
 keeps a value from changing another field. All other values are written as DSPy writes them. The rows 1 to 9 and 11
 of the table in `value_escapes` apply to values between tags too.
 
-1. Reference such as `&lt;`, tag of the field itself, CDATA section or comment. The row is for inputs, and for
+1. Reference such as `&lt;`, tag of the field itself, CDATA section or comment. The row applies to inputs, and to
    outputs that are neither `str` nor nested. If a parser would read another text, `&` and `<` become `&amp;` and
    `&lt;` everywhere in the text. DSPy escapes only outputs of the type `str` and nested outputs, and always
    escapes them.
@@ -97,7 +97,7 @@ class XMLAdapter(ChatAdapter):
         return "\n\n".join((STRUCTURE, inputs, outputs))
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
-        """Returns the section of one input with its value."""
+        """Returns the section of one input: its tags and its value, as texts and media blocks."""
         content = [
             escape_section(field.name, item, is_text=is_text_field(field)) if isinstance(item, str) else item
             for item in write_content(field, value)
@@ -105,7 +105,10 @@ class XMLAdapter(ChatAdapter):
         return [f"<{field.name}>\n", *content, f"\n</{field.name}>"]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns the sentence that reminds the model of the tags of the outputs."""
+        """Returns the sentence that reminds the model of the tags of the outputs.
+
+        Empty if there are no outputs.
+        """
         fields = signature.output_fields.values()
         if not fields:
             return ""
@@ -117,7 +120,7 @@ class XMLAdapter(ChatAdapter):
     def format_assistant_message_content(
         self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
     ) -> str:
-        """Returns a reply with the section of each output."""
+        """Returns the text of a reply: one section for each output."""
         return "\n\n".join(
             write_section(field.name, missing)
             if missing is not None and field.name not in outputs

@@ -17,8 +17,8 @@ _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"
 def scan_markup(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], int]]:
     """Yields each match of a pattern with the index of its end.
 
-    A match that opens a comment or a CDATA section ends after the closing text. Without a closing text, it is no
-    match.
+    A match that opens a comment or a CDATA section ends after the closing text. If there is no closing text, the
+    match is skipped.
     """
     unclosed: set[str] = set()
     position = 0

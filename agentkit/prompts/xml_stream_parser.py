@@ -63,7 +63,7 @@ class XMLStreamParser(FieldStreamParser):
         super().__init__(adapter, signature)
         self._held: list[str] = []  # held-back text that begins with a `<` or `&` of unknown meaning
         self._held_length = 0
-        self._element = ""  # name of the current element, which is that of an output or is skipped
+        self._element = ""  # name of the current element: an output, or an element that is skipped
         self._closing = ""  # closing text of the comment or CDATA section that is skipped
         self._is_output = False  # True inside of the element of an output
         self._has_tags = False  # True after a tag inside of the element of an output

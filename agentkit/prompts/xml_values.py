@@ -90,7 +90,7 @@ class _Schema:
         return self.part(properties.get(name, self.schema.get("additionalProperties")))
 
     def fits(self, names: set[str]) -> bool:
-        """Returns True if an array or object may have children with these names."""
+        """Returns True if the type is an array or object that may have children with these names."""
         if self.type == "array":
             return names == {"item"}
         if self.type != "object":
@@ -99,7 +99,10 @@ class _Schema:
         return bool(self.schema.get("additionalProperties")) or names <= known.keys()
 
     def choose(self, names: set[str]) -> _Schema:
-        """Returns the union member that fits a value with children of these names. No names stand for a text."""
+        """Returns the union member that fits a value with children of these names.
+
+        A value without children is a text, so the first member other than None is returned.
+        """
         choices = [choice for choice in self.choices if choice.type != "null"]
         if not names:
             return choices[0] if choices else self
@@ -189,7 +192,7 @@ def _describe(tag: str, schema: Mapping[str, Any], definitions: Mapping[str, Any
 # -- writing --------------------------------------------------------------------------------------------------
 
 _MAX_DEPTH: Final = 100
-"""Maximum number of tags inside each other."""
+"""Maximum number of nested tags."""
 
 
 def write_tags(value: object, tag: str) -> str:

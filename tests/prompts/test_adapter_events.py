@@ -131,8 +131,8 @@ def test_an_exception_of_the_function_is_logged(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.WARNING, "agentkit"):
         assert ChatAdapter(observe=fail).parse(QA, "[[ ## answer ## ]]\n3") == {"answer": 3}
     assert [record.getMessage() for record in caplog.records] == [
-        "observe: the function raised an exception for parse start",
-        "observe: the function raised an exception for parse end",
+        "observe: the function raised an exception at the start of parse",
+        "observe: the function raised an exception at the end of parse",
     ]
 
 

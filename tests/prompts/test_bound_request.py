@@ -94,7 +94,7 @@ REFUSED: Final[list[tuple[dict[str, Any], str]]] = [
     ),
     (
         {"passages": [], "answer": "b", "zz": "c"},
-        "Judge.zz: Judge has no input of this name. The inputs are: passages, answer, limit, notes.",
+        "Judge.zz: Judge has no input of this name. Use one of: passages, answer, limit, notes.",
     ),
     (
         {"passages": [], "answer": "b", "verdict": "invented"},
@@ -220,7 +220,7 @@ def test_choices_are_the_values_of_the_only_output(annotation: Any, values: tupl
 @each_case(
     ("text", "message"),
     [
-        ("a -> b", "StringSignature.b: the type of the output is not a Literal, an Enum or bool. "),
+        ("a -> b", "StringSignature.b: expected an output of the type Literal, Enum or bool, got the type str. "),
         ("a -> b: bool, c", "StringSignature: expected a signature with one output, got 2 outputs. "),
         ("a ->", "StringSignature: expected a signature with one output, got 0 outputs. "),
     ],

@@ -255,10 +255,12 @@ def test_an_unknown_mode_is_refused() -> None:
     adapter = PromptAdapter(modes={"cot": PromptAdapter(), "brief": PromptAdapter()})
     with pytest.raises(OptionError) as caught:
         adapter.format(Height, {"harbor": "B"}, examples=[Example({"harbor": "A"}, {"answer": 3}, mode="x")])
-    assert str(caught.value) == "examples[0].mode: there is no mode 'x'. The modes are: cot, brief."
+    assert str(caught.value) == "examples[0].mode: there is no mode 'x'. Use one of: cot, brief."
     with pytest.raises(OptionError, match=r"^mode: there is no mode 'x'"):
         adapter.select_mode("x")
-    with pytest.raises(OptionError, match=r"^mode: there is no mode 'x'\. The modes are: none"):
+    with pytest.raises(
+        OptionError, match=r"^mode: there is no mode 'x'\. Omit the mode, because the adapter has no modes\."
+    ):
         PromptAdapter(mode="x")
     with pytest.raises(OptionError, match=r"^mode: ChatAdapter has no modes, got 'x'"):
         ChatAdapter().select_mode("x")

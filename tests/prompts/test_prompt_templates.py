@@ -127,9 +127,9 @@ def test_rendering_opens_no_file(write: Write) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"folders\[1\]: the folder .* does not exist"):
+    with pytest.raises(OptionError, match=r"folders\[1\]: '.*' is not an existing folder"):
         PromptTemplates(tmp_path, tmp_path / "no")
-    with pytest.raises(OptionError, match=r"data\[0\]: the folder .* does not exist"):
+    with pytest.raises(OptionError, match=r"data\[0\]: '.*' is not an existing folder"):
         PromptTemplates(data=tmp_path / "no")
     with pytest.raises(OptionError, match=r"folders\[0\]: expected Path, got int"):
         PromptTemplates(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

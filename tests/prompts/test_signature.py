@@ -156,11 +156,13 @@ REFUSED: Final[list[tuple[Callable[[], object], str]]] = [
     (_declare_wrong_tags, "Wrong.tags: expected a tuple or list of texts, got 'one'. Assign a tuple of texts."),
     (
         Signature,
-        "signature: expected a signature text. Pass a text such as 'question -> answer', or declare a subclass.",
+        "signature: expected a signature text, got ''. "
+        "Pass a text such as 'question -> answer', or declare a subclass.",
     ),
     (
         partial(cast("Any", Signature), question="x"),
-        "signature: expected a signature text. Pass a text such as 'question -> answer', or declare a subclass.",
+        "signature: expected a signature text, got {'question': 'x'}. "
+        "Pass a text such as 'question -> answer', or declare a subclass.",
     ),
 ]
 
@@ -337,7 +339,7 @@ INVALID_EDITS: Final[list[tuple[Callable[[], object], str]]] = [
     (lambda: Judge.with_updated_fields("scoer"), "name: Judge has no field 'scoer'. Did you mean 'score'?"),
     (
         lambda: Judge.with_updated_fields("zz"),
-        "name: Judge has no field 'zz'. The fields are: passages, answer, verdict, score.",
+        "name: Judge has no field 'zz'. Use one of: passages, answer, verdict, score.",
     ),
     (
         lambda: Judge.with_updated_fields("score", gte=3),
