@@ -3,7 +3,7 @@ r"""Chat templates: conversations in the text format that a model was trained on
 `ChatTemplate.render` converts messages and tools to the text of a prompt. The result also has the positions of the
 replies in the text. `ResponseTemplate` parses the text of a reply into a message.
 
-Start with the module `chat_template`. Then read `template_messages` and
+To read the source, start with the module `chat_template`. Then read `template_messages` and
 `agentkit.jinja_environments.chat_rendering`.
 
 Example:

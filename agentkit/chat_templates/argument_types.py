@@ -14,7 +14,10 @@ _FAILED: Final = object()
 
 
 def cast_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts arguments from text to the types of a schema. A text that cannot be converted stays a text.
+    """Converts the arguments of a tool call that are texts to the types that a schema declares.
+
+    A text that cannot be converted is returned unchanged. If an argument is a list, but the schema declares no
+    array, the items of the list are converted.
 
     Args:
         arguments: Arguments of a tool call.
@@ -39,7 +42,7 @@ def _list_types(schema: object) -> Iterator[str]:
 
 
 def _cast(value: Any, types: list[str]) -> Any:
-    if isinstance(value, list) and types and "array" not in types:  # the model repeated a parameter
+    if isinstance(value, list) and types and "array" not in types:  # the values of a parameter that was repeated
         return [_cast_text(item, types) for item in cast("list[Any]", value)]
     return _cast_text(value, types)
 

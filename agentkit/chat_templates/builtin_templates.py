@@ -39,14 +39,17 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
     **dict.fromkeys(("inst", "im_start", "llama_2", "llama_3", "phi_4", "zephyr"), _LANGCHAIN),
     **dict.fromkeys(("mistral", "torchtune_llama_2", "torchtune_chatml"), _TORCHTUNE),
 }
-"""Options of each built-in template. LangChain joins the texts of a message with a blank line."""
+"""Arguments of `ChatTemplate` for each built-in template.
+
+LangChain writes a blank line between two text blocks of a message. torchtune writes no text between them.
+"""
 
 BUILTIN_NAMES: Final = ("chatml", *_OPTIONS)
 """Names of the built-in templates. `chatml` is another name of `im_start`."""
 
 
 def load_builtin(name: str) -> ChatTemplate:
-    """Returns a built-in template.
+    """Returns the built-in template with a name.
 
     Raises:
         OptionError: There is no built-in template with this name.

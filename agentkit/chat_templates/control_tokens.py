@@ -14,7 +14,7 @@ from agentkit.jinja_environments.chat_rendering import list_literals
 __all__ = ["OnSpecialTokens", "TextGuard", "find_control_tokens"]
 
 OnSpecialTokens: TypeAlias = Literal["keep", "raise", "space"]
-"""Treatment of control tokens in the texts of users and tools: see `ChatTemplate.render`."""
+"""Treatment of control tokens in the texts of users and tools. `ChatTemplate.render` describes the values."""
 
 _CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/?[A-Z_]{2,30}\]|<</?[A-Z]{2,20}>>")
 """Pattern of control tokens in the texts of a template, such as `<|im_end|>`, `</s>`, `[INST]` and `<<SYS>>`."""
@@ -22,19 +22,19 @@ _CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/
 
 @lru_cache(64)
 def find_control_tokens(source: str, tokens: frozenset[str], others: frozenset[str]) -> re.Pattern[str] | None:
-    """Returns a pattern that matches control tokens. None if there are none.
+    """Returns a pattern that matches the control tokens of a model. Returns None if no tokens are known.
 
     Args:
-        source: Text of a chat template. If `tokens` is empty, the function searches the texts of the
-            template for control tokens.
+        source: Text of a chat template. If `tokens` is empty, the function searches the string constants and the
+            plain text of the template for control tokens.
         tokens: All tokens that the tokenizer reads as control tokens. Empty if they are unknown.
         others: Further control tokens.
     """
     words = {*tokens, *others}
     if not tokens:
         words.update(word for literal in list_literals(source) for word in _CONTROL.findall(literal))
-    # A space cannot split a single character. A token with outer white space would match again after each added
-    # space.
+    # Tokens of one character are excluded, because a space cannot split them. White space around a token is
+    # removed, because `protect` would otherwise find such a token again after it added a space.
     words = {word for word in map(str.strip, words) if len(word) > 1}
     if not words:
         return None
@@ -57,7 +57,7 @@ class TextGuard:
     places: list[str] = field(default_factory=list[str])
 
     def protect(self, text: str, place: str) -> str:
-        """Returns a text without control tokens.
+        """Returns a text without control tokens: the text itself, or a copy with added spaces.
 
         Raises:
             MessageError: The text contains a control token, and the mode is `raise`.
@@ -74,7 +74,7 @@ class TextGuard:
         return text
 
     def protect_json(self, value: Any, place: str) -> Any:
-        """Returns a JSON value whose keys and texts have no control tokens.
+        """Returns a copy of a JSON value in which no key and no text contains a control token.
 
         Raises:
             MessageError: A key or text contains a control token, and the mode is `raise`.

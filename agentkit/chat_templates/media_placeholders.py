@@ -1,4 +1,4 @@
-"""`find_media`: where a chat template wrote the placeholders of media."""
+"""`find_media`: finds the placeholders of media in the text that a chat template wrote."""
 
 from __future__ import annotations
 
@@ -19,13 +19,20 @@ def find_media(
     media: Sequence[tuple[MediaBlock, dict[str, Any]]],
     render: Callable[[ChatVariables], Rendering],
 ) -> list[RenderedMedia]:
-    """Finds the placeholders of media. A second rendering marks placeholders with private-use characters.
+    """Finds the placeholders of media in the text that a chat template wrote.
+
+    Each template has other placeholders. So the function renders the messages again, with one private-use
+    character before and one after each media part. The positions of these characters are those of the
+    placeholders.
 
     Args:
-        text: The rendering.
-        chat: Messages and other variables of the rendering.
+        text: Text that the template wrote.
+        chat: Messages and other variables from which the template wrote the text.
         media: Media blocks in order, each with its part in the messages.
-        render: Renders messages with the same template.
+        render: Function that renders messages with the same template.
+
+    Returns:
+        One item for each media block. All offsets are None if the added characters change the remaining text.
     """
     if not media:
         return []

@@ -1,4 +1,4 @@
-"""Checks of the order of messages, with the rules of LangChain's chat templates and those of torchtune."""
+"""Checks the order of messages with the rules of LangChain's chat templates, or with those of torchtune."""
 
 from __future__ import annotations
 
@@ -23,12 +23,24 @@ def check_roles(msgs: Sequence[Msg]) -> None:
     """
     first = _role(msgs[0])
     if first == "system" and (len(msgs) < 2 or _role(msgs[1]) != "user"):
-        _refuse(1 if len(msgs) > 1 else 0, "Messages must include a user prompt after a system message")
+        _refuse(
+            1 if len(msgs) > 1 else 0,
+            "Messages must include a user prompt after a system message",
+            "Add a message of a user after the system message.",
+        )
     if first not in ("system", "user"):
-        _refuse(0, "Messages must start with either a system or user message")
+        _refuse(
+            0,
+            "Messages must start with either a system or user message",
+            "Add a system message or a message of a user at the start.",
+        )
     for index, msg in enumerate(msgs[1:], 1):
         if _role(msg) == "system":
-            _refuse(index, "Only a single system message is expected and it must be first")
+            _refuse(
+                index,
+                "Only a single system message is expected and it must be first",
+                "Pass one system message, as the first message.",
+            )
 
 
 def validate_messages(msgs: Sequence[Msg]) -> None:
@@ -40,11 +52,11 @@ def validate_messages(msgs: Sequence[Msg]) -> None:
 
     Raises:
         EmptyConversationError: There are no messages.
-        MessageError: The order is wrong.
+        MessageError: The order is wrong, or there is only one message.
     """
     checked = check_messages(msgs)
     if len(checked) < 2:
-        _refuse(0, f"expected at least two messages, got {len(checked)}")
+        _refuse(0, f"expected at least two messages, got {len(checked)}", "Pass a message and a reply.")
     previous = ""
     for index, role in enumerate(_list_roles(checked)):
         if role == "system" and index:
@@ -67,5 +79,5 @@ def _role(msg: Msg) -> str:
     return "tool" if msg.features & Feature.RESULT else msg.role
 
 
-def _refuse(index: int, reason: str) -> None:
-    raise MessageError(f"msgs[{index}]", reason, "Change the order of the messages.")
+def _refuse(index: int, reason: str, advice: str = "Change the order of the messages.") -> None:
+    raise MessageError(f"msgs[{index}]", reason, advice)

@@ -1,4 +1,4 @@
-"""`find_omitted_texts`: the texts that a chat template did not write."""
+"""`find_omitted_texts`: finds the blocks whose text a chat template did not write."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ __all__ = ["find_omitted_texts"]
 def find_omitted_texts(
     text: str, written: Sequence[WrittenText], never_written: Collection[str]
 ) -> list[OmittedBlock]:
-    """Returns the blocks whose text is not in a rendering. Outer white space of a text may be missing.
+    """Finds the blocks whose text a chat template did not write.
+
+    The function searches each text after the end of the previous text, and if necessary in all of the template's
+    output. White space at the start and at the end of a text may be missing, because many templates remove it.
 
     Args:
-        text: The rendering.
-        written: All texts that the template received, in order.
-        never_written: Types of blocks that the template never writes. A search for such a text proves nothing,
-            because another text can contain it.
+        text: Text that the template wrote.
+        written: Texts of all blocks that the template received, in order.
+        never_written: Types of blocks that the template never writes. The texts of these blocks are not searched,
+            because a text of another block can contain the same words.
     """
     omitted: list[OmittedBlock] = []
     missing = set[str]()
@@ -31,15 +34,15 @@ def find_omitted_texts(
         if start >= 0:
             position = start + len(content)
         elif not is_missing and (content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text):
-            continue  # the template changes the order of texts, or writes the text as JSON
+            continue  # the template changed the order of the texts, or wrote the text as JSON
         else:
             if item.type not in never_written:
-                missing.add(content)  # a search reads the whole text, and tool names often recur
-            omitted.append(OmittedBlock(item.path, "the template does not write the text"))
+                missing.add(content)  # no further search, which is slow: many blocks have the same tool name
+            omitted.append(OmittedBlock(item.path, "the chat template does not write this text"))
     return omitted
 
 
 def _find_near(text: str, content: str, position: int) -> int:
-    """Returns `text.find(content, position)`. The search is faster if the content is near the position."""
+    """Returns the result of `text.find(content, position)`. The search is faster if the content is near."""
     start = text.find(content[:40], position, position + 2_000)
     return start if start >= 0 and text.startswith(content, start) else text.find(content, position)

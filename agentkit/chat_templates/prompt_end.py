@@ -1,4 +1,4 @@
-"""`find_prompt_end`: where the prompt ends and the last reply starts in a rendered conversation."""
+"""`find_prompt_end`: finds the end of the prompt, where the last reply starts, in a rendered conversation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["find_prompt_end"]
 def find_prompt_end(
     rendering: Rendering, chat: ChatVariables, render: Callable[[ChatVariables], Rendering]
 ) -> int | None:
-    """Returns the length of the prompt of the last message, see `RenderedChat.prompt_end`.
+    """Returns the value of `RenderedChat.prompt_end`.
 
     Args:
-        rendering: The rendering of `chat`.
+        rendering: Text that the template wrote for `chat`, and its spans.
         chat: Messages and other variables.
-        render: Renders messages with the same template.
+        render: Function that renders messages with the same template.
     """
     messages = chat.messages
     if chat.add_generation_prompt or messages[-1]["role"] != "assistant":

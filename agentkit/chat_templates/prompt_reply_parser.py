@@ -21,8 +21,8 @@ _TEXT: Final = (0,)
 class PromptReplyParser(StreamParserBase):
     """Base class of parsers for APIs that continue the text of a prompt.
 
-    The replies of these APIs have only text. If the model has a response template, the parser reads thinking and
-    tool calls from the text. Without a response template, the text is the content of the message.
+    The replies of these APIs contain only text. With a response template, the parser reads thinking and tool calls
+    from the text. Without a response template, the text is the content of the message.
 
     A subclass implements `read_event` and `read_reply`. These methods pass each piece of the text to `add_text`,
     and the finish reason to `end_text`.
@@ -30,11 +30,13 @@ class PromptReplyParser(StreamParserBase):
     Args:
         response_template: Format of the replies, from `ChatTemplateFormatter.get_parser_options`. None means plain
             text.
-        tools: Tools that the request declares. Their schemas decide the types of arguments.
+        tools: Tools that the request declares. The parser converts arguments that are texts to the types in the
+            schemas of the tools.
         **options: See `ParserOptions`.
 
     Raises:
-        OptionError: An option is invalid, or the prompt of the request has no start of a reply.
+        OptionError: An option is invalid, or the prompt of the request does not contain the `start_anchor` of the
+            response template.
     """
 
     raw_arguments = True
@@ -62,12 +64,12 @@ class PromptReplyParser(StreamParserBase):
             self._reader.feed(piece)
 
     def end_text(self, reason: FinishReason, native: str | None = None) -> None:
-        """Ends the reply. `native` is the finish reason as the API spells it."""
+        """Ends the reply with a finish reason. `native` is the finish reason in the spelling of the API."""
         self._finish_text()
         self.reply.end(reason, native)
 
     def close(self) -> None:
-        """Adds the text that the response template did not read yet, if the stream ended early."""
+        """Adds the text that the response template holds back, if the stream ended without a finish reason."""
         self._finish_text()
 
     def _finish_text(self) -> None:

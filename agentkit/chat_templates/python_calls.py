@@ -1,4 +1,4 @@
-"""`parse_python_calls`: reads a list of calls in the syntax of Python, such as `[search(query="cats", n=3)]`."""
+"""`parse_python_calls`: parses a list of calls in Python syntax, such as `[search(query="cats", n=3)]`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ _MAX_DEPTH: Final = 100
 
 
 def parse_python_calls(text: str) -> list[dict[str, Any]]:
-    """Parses a list of calls with keyword arguments. Values are texts, numbers, lists, dicts and constants.
+    """Parses a list of calls with keyword arguments.
+
+    The value of an argument is a string, a number, a list, a dict, or one of the constants `True`, `true`,
+    `False`, `false`, `None` and `null`.
 
     Returns:
         One dict with `name` and `arguments` for each call.
 
     Raises:
-        ValueError: The text is not a list of calls.
+        ValueError: The text is not a list of calls, or a value is too large or nested too deeply.
 
     Example:
         >>> parse_python_calls('[search(query="cats", n=3)]')
@@ -92,7 +95,7 @@ class _CallParser:
             self._fail(f"{mark!r}")
 
     def _ends_items(self, mark: str, *, is_first: bool) -> bool:
-        """Reads the mark at the end of items, or the comma before the next item. Returns True at the end."""
+        """Returns True if the closing mark is next, and reads it. Otherwise, reads the comma between two items."""
         if self._takes(mark):
             return True
         if not is_first:
@@ -149,7 +152,7 @@ def _read_number(match: re.Match[str]) -> int | float:
 
 
 def _read_string(text: str) -> str:
-    """Returns the value of a quoted text. Accepts the escapes of JSON, and an escaped single quote."""
+    """Returns the value of a string with its quotes. Accepts the escapes of JSON, and an escaped single quote."""
 
     def unescape(match: re.Match[str]) -> str:
         if match[1] is not None:

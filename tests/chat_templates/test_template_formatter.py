@@ -83,10 +83,10 @@ def test_texts_beside_calls_are_in_the_prompt_or_in_the_ledger() -> None:
     assert plan.ledger.losses == []
     plan = formatter.lower([BOB, call, RESULT, REPLY, EVE])
     assert "I look." not in plan.request["prompt"]
-    assert ("msgs[1].content[1]", "the template does not write the text") in plan.ledger.losses
+    assert ("msgs[1].content[1]", "the chat template does not write this text") in plan.ledger.losses
     with pytest.raises(LossError) as caught:
         ChatTemplate(EITHER).formatter(on_loss="raise").lower([BOB, call, RESULT, REPLY, EVE])
-    assert ("msgs[1].content[1]", "the template does not write the text") in caught.value.losses
+    assert ("msgs[1].content[1]", "the chat template does not write this text") in caught.value.losses
 
 
 async def test_control_tokens_are_refused_with_their_place_before_any_file_is_read(
