@@ -48,8 +48,14 @@ def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
     weights: list[MessageWeight] = reader.weights
     msgs = _place_images(msgs, images, reader.messages)
     prompt = get_text(row, "system", "")
-    msgs, weights = replace_weighted_system(msgs, weights, (prompt or None) if system is None else system)
-    return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, _COLUMNS))
+    extra = split_columns(row, _COLUMNS)
+    if prompt and system is None:
+        if any(msg.role == "system" and not msg.tool_results for msg in msgs):
+            extra["system"] = prompt  # as in LLaMA-Factory, a turn of the system has precedence
+        else:
+            system = prompt
+    msgs, weights = replace_weighted_system(msgs, weights, system)
+    return build_trusted_sample(tuple(msgs), read_tools(row), weights, extra)
 
 
 class _TurnReader:

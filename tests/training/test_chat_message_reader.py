@@ -73,3 +73,11 @@ def test_unknown_keys_of_a_turn_become_metadata() -> None:
 def test_a_text_that_is_empty_is_no_loss_in_sharegpt() -> None:
     turns = [{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "", "weight": 0}]
     assert next(dump_rows("sharegpt", [load("sharegpt", *turns)])) == {"conversations": turns}
+
+
+def test_a_system_turn_of_sharegpt_has_precedence_over_the_column() -> None:
+    turns = [{"from": "system", "value": "Be brief."}, {"from": "human", "value": "Hm."}]
+    (sample,) = load_rows("sharegpt", [{"conversations": turns, "system": "Be long."}])
+    assert ([msg.text for msg in sample.msgs], sample.extra) == (["Be brief.", "Hm."], {"system": "Be long."})
+    (replaced,) = load_rows("sharegpt", [{"conversations": turns, "system": "Be long."}], system="Hm?")
+    assert ([msg.text for msg in replaced.msgs], replaced.extra) == (["Hm?", "Hm."], {})
