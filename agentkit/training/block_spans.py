@@ -1,4 +1,8 @@
-"""`find_block` and `find_thinking`: find the text that a template writes for a block, or for thinking."""
+"""`find_block` and `find_thinking`: find the text that a chat template writes for a block, or for all thinking.
+
+No template marks this text. The conversation is therefore rendered with and without the block, and the two texts
+are compared.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +19,33 @@ from agentkit.training.text_spans import Span, find_difference
 __all__ = ["find_block", "find_thinking"]
 
 _OTHER_TEXT: Final = "\U0010fffd"
-"""Placeholder for the text of a block: a private-use character, which messages do not contain."""
+"""Placeholder for the text of a block: a private-use character that messages usually do not contain."""
 
 
 def find_block(rendered: ReplySpans, index: int, number: int) -> Span | None:
-    """Returns the span that the template writes for a block. Returns None if the template writes nothing for it.
+    """Returns the span of the text that the template writes for a block. Returns None if there is no such text.
 
-    The conversation is rendered with and without the block. The span is the difference between the two texts.
+    Args:
+        rendered: Rendered conversation.
+        index: Index of the message.
+        number: Index of the block in the message.
 
     Raises:
-        MessageError: The template refuses the conversation without the block.
+        MessageError: The template refuses the conversation without the block, and also with a placeholder in the
+            block.
     """
     return _find_blocks(rendered, index, [number])
 
 
 def find_thinking(rendered: ReplySpans) -> list[Span]:
-    """Returns the spans that the template writes for the thinking in replies.
+    """Returns the spans of the text that the template writes for the thinking in replies.
 
-    The conversation is rendered without any thinking. If this changes more than the replies with thinking, the
-    conversation is rendered once for each of these replies, without the thinking of that reply.
+    If possible, one additional rendering is enough: the conversation without any thinking. If this rendering also
+    changes other text, the conversation is rendered once for each reply with thinking, without the thinking of
+    this reply.
 
     Raises:
-        MessageError: The template refuses a conversation without thinking.
+        MessageError: The template refuses the conversation without the thinking of a reply.
     """
     msgs = rendered.sample.msgs
     places = {index: numbers for index in rendered.all_replies if (numbers := _list_thinking(msgs[index]))}
@@ -51,7 +60,16 @@ def _list_thinking(msg: Msg) -> list[int]:
 
 
 def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int]]) -> list[Span | None] | None:
-    """Compares the replies with and without thinking. Returns None if other texts differ too."""
+    """Finds the thinking of all replies with one rendering of the conversation without any thinking.
+
+    Args:
+        rendered: Rendered conversation.
+        places: Indexes of the thinking blocks of each reply with thinking, by the index of the message.
+
+    Returns:
+        The span of the thinking of each reply in `places`, or None for a reply whose thinking the template omits.
+        None instead of the list if the rendering fails or also changes other text.
+    """
     turns, msgs = rendered.list_turns(), list(rendered.sample.msgs)
     if len(turns) != len(rendered.all_replies):
         return None
@@ -78,7 +96,7 @@ def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int
 
 
 def _list_texts_between(text: str, spans: Sequence[Span]) -> list[str]:
-    """Returns the texts before, between and after spans."""
+    """Returns the parts of a text before, between and after the spans."""
     starts = [0, *(end for _, end in spans)]
     ends = [*(start for start, _ in spans), len(text)]
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
@@ -98,7 +116,10 @@ def _list_replies(rendered: ReplySpans) -> list[Span]:
 
 
 def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
-    """Renders the conversation without some blocks, or with a placeholder in them if the template needs them."""
+    """Returns the text of the conversation without some blocks of a message.
+
+    If the template refuses the conversation without these blocks, a placeholder replaces their text.
+    """
     msgs = list(rendered.sample.msgs)
     for is_replaced in (False, True):
         msgs[index] = _replace_blocks(rendered.sample.msgs[index], numbers, is_replaced=is_replaced)
@@ -107,12 +128,12 @@ def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) 
         except (TemplateError, EmptyConversationError):
             continue
     reason = f"the chat template {rendered.template.name!r} refuses the conversation without this block"
-    advice = "Use one weight for the whole message, or train thinking."
+    advice = "Pass one weight for the message, and train_thinking=True."
     raise MessageError(f"msgs[{index}].content[{min(numbers)}]", reason, advice)
 
 
 def _replace_blocks(msg: Msg, numbers: Collection[int], *, is_replaced: bool) -> Msg:
-    """Returns a message in which some blocks are missing, or contain a placeholder."""
+    """Returns a message without some blocks. If `is_replaced`, texts and thinking become a placeholder instead."""
     blocks = [
         block if number not in numbers else _replace_text(block) if is_replaced else None
         for number, block in enumerate(msg.blocks)
@@ -121,14 +142,14 @@ def _replace_blocks(msg: Msg, numbers: Collection[int], *, is_replaced: bool) ->
 
 
 def _replace_text(block: Block) -> Block | None:
-    """Returns a text or thinking block with a placeholder. Returns None for any other block."""
+    """Returns a text or thinking block that contains only a placeholder. Returns None for any other block."""
     if isinstance(block, TextBlock):
         return TextBlock(_OTHER_TEXT)
     return ThinkingBlock(_OTHER_TEXT) if isinstance(block, ThinkingBlock) else None
 
 
 def _get_content(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
-    """Returns the texts, thinking or tool names of blocks, without outer white space."""
+    """Returns the texts, thinking and tool names of blocks, joined with line breaks, without outer white space."""
     blocks = [rendered.sample.msgs[index].blocks[number] for number in numbers]
     texts = [
         block.text

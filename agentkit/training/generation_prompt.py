@@ -1,4 +1,7 @@
-"""`find_generation_prompts`: finds the text before a reply, such as `<|im_start|>assistant`."""
+"""`find_generation_prompts`: finds the text that a chat template writes before a reply.
+
+For ChatML, this text is `<|im_start|>assistant` and a line break.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _REPLY: Final = Msg("assistant", "Replyword", "assistant")
 
 
 def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, ...]:
-    r"""Returns the texts that a template writes before a reply. Returns an empty tuple if they are unknown.
+    r"""Returns the texts that a template writes before a reply. Returns an empty tuple if the texts are unknown.
 
     The first text is the generation prompt. The generation prompt can open thinking, for example
     `<|im_start|>assistant\n<think>\n`. The template then writes only `<|im_start|>assistant\n` before replies
@@ -28,7 +31,7 @@ def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]
 
     Args:
         template: Chat template.
-        variables: Further variables of the template. They can change the text.
+        variables: Further variables of the template. The texts can depend on these variables.
     """
     if template.tags is not None:
         before = template.tags.get("assistant", ("", ""))[0]
@@ -62,7 +65,7 @@ def _find_texts(template: ChatTemplate, variables: str) -> tuple[str, ...]:
 
 
 def _render_earlier(render: Callable[..., str]) -> str:
-    """Returns the text of a reply that another message follows. Returns an empty text if there is no such text."""
+    """Returns the text of a conversation with a user message after a reply. Empty if the template refuses it."""
     try:
         return render(_USER, _REPLY, _USER)
     except AgentkitError:
@@ -70,13 +73,14 @@ def _render_earlier(render: Callable[..., str]) -> str:
 
 
 def locate_generation_prompt(text: str, start: int, prompts: Sequence[str]) -> tuple[int, int] | None:
-    """Returns the start and end of the generation prompt of a reply. Returns None if there is no prompt.
+    """Returns the start and end of the generation prompt of a reply. Returns None if there is none.
 
-    The marked text of a reply can begin before, inside or after the generation prompt.
+    A template can place the start of a `{% generation %}` block before, inside or after the generation prompt. The
+    function therefore looks for a generation prompt that begins or ends at `start`, or contains `start`.
 
     Args:
         text: Text of the conversation.
-        start: Start of the marked text of the reply.
+        start: Start of the text that the template marks as the reply.
         prompts: The texts of `find_generation_prompts`.
     """
     for prompt in prompts:

@@ -73,10 +73,10 @@ def list_special_ids(encode: Encoder) -> frozenset[int]:
 
 
 def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
-    """Encodes a text, and checks the result.
+    """Returns the token ids and the offsets of a text, and checks that `encode` returned one offset for each id.
 
     Raises:
-        OptionError: The function returned something other than ids with offsets.
+        OptionError: `encode` did not return two sequences of the same length.
     """
     pair = encode(text)
     returned: object = pair  # a function can return anything
@@ -95,7 +95,10 @@ _get_end: Final = itemgetter(1)
 
 
 def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
-    """Returns the tokens whose characters are all between two positions, as a span of indexes."""
+    """Returns the span of the tokens whose characters are all between two positions of a text.
+
+    If there is no such token, the end of the span is not after its start.
+    """
     first = bisect_left(offsets, start, key=_get_start)
     last = bisect_right(offsets, end, key=_get_end)
     while first < last and offsets[first][1] <= start:  # skip a token that ends at the start position
@@ -107,7 +110,7 @@ def _as_function(tokenizer: Any) -> Encode:
     for name in ("truncation", "padding"):
         if getattr(tokenizer, name, None):
             advice = f"Call no_{name}() of the tokenizer first. Use `max_tokens` to cut samples."
-            raise OptionError("encode", f"{name} of the tokenizer is on", advice)
+            raise OptionError("encode", f"the tokenizer has {name} enabled", advice)
     is_trimmed = _trims_offsets(tokenizer)
 
     def encode_text(text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
@@ -120,7 +123,7 @@ def _as_function(tokenizer: Any) -> Encode:
 def _encode(tokenizer: Any, text: str) -> Any:
     try:
         return tokenizer.encode(text, add_special_tokens=False)
-    except Exception as error:  # the package has no class for its errors
+    except Exception as error:  # the package tokenizers has no class for its errors
         reason = f"the tokenizer cannot encode a text ({error})"
         raise OptionError("encode", reason, "Pass another tokenizer.") from None
 
@@ -133,7 +136,9 @@ def _trims_offsets(tokenizer: Any) -> bool:
 
 
 class _Offsets(Sequence[tuple[int, int]]):
-    """Offsets of the tokens of an encoding. `tokenize` reads few offsets, so no list of all offsets is created.
+    """Offsets of the tokens of an encoding.
+
+    Each offset is read from the encoding when it is requested, because `tokenize` needs only few offsets.
 
     Args:
         encoding: Encoding of `tokenizers`.

@@ -16,11 +16,11 @@ __all__ = [
 ]
 
 Span: TypeAlias = tuple[int, int]
-"""Start and end of a part, as indexes of a text or of a list of tokens."""
+"""Start and end (exclusive) of a part, as indexes of a text or of a list of tokens."""
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Sorts spans, and merges overlapping and adjacent spans. Empty spans are omitted."""
+    """Returns spans in order. Overlapping and adjacent spans are merged, and empty spans are omitted."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -31,7 +31,7 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span]:
-    """Returns the parts of spans that are in none of the excluded spans."""
+    """Returns the parts of `spans` that are outside of all spans in `excluded`, in order."""
     remaining: list[Span] = []
     removed = merge_spans(excluded)
     index = 0
@@ -51,7 +51,7 @@ def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span
 
 
 def count_common_start(text: str, other: str) -> int:
-    """Returns the number of characters in the common start of two texts."""
+    """Returns the length of the longest common prefix of two texts."""
     if other.startswith(text):
         return len(text)
     # A binary search compares slices, which is much faster than a loop over characters.
@@ -66,17 +66,20 @@ def count_common_end(text: str, other: str) -> int:
 
 
 def find_difference(text: str, other: str, content: str, floors: Sequence[int]) -> Span | None:
-    """Returns the span of the part of `text` that `other` lacks. Returns None if there is no such part.
+    """Returns the span of the part of `text` that is missing or different in `other`.
 
-    A part such as `<b>2</b>` in `<b>1</b><b>2</b><b>3</b>` can begin at several positions. The function chooses
-    the first position at which the part contains `content`.
+    Returns None if there is no such part.
+
+    The comparison of the texts can allow several spans. For `<p>1</p><p>2</p>` and `<p>1</p>`, for example, the
+    part is `<p>2</p>` or `</p><p>2`. The function returns the first span that contains `content`, or the last span
+    if no span contains `content`.
 
     Args:
         text: Text with the part.
         other: Text without the part.
-        content: Text inside the part.
-        floors: Positions in `text`, such as the starts of replies. The part does not begin before the last floor
-            that is at or before the first difference.
+        content: Text that the part should contain, such as the text of a block.
+        floors: Positions in `text`, such as the starts of replies. The part does not begin before the last of
+            these positions that is at or before the first difference between the texts.
     """
     start = count_common_start(text, other)
     length = len(text) - len(other)

@@ -299,11 +299,11 @@ def test_a_token_that_begins_before_the_reply_is_not_trained() -> None:
 def test_a_tokenizer_that_cuts_or_pads_is_refused() -> None:
     tokenizer = create_tokenizer(["Where?"])
     tokenizer.enable_truncation(5)
-    with pytest.raises(OptionError, match=r"truncation of the tokenizer is on. Call no_truncation\(\)"):
+    with pytest.raises(OptionError, match=r"the tokenizer has truncation enabled. Call no_truncation\(\)"):
         tokenize(Sample(MSGS), MARKED, tokenizer)
     tokenizer.no_truncation()
     tokenizer.enable_padding(length=500)
-    with pytest.raises(OptionError, match="padding of the tokenizer is on"):
+    with pytest.raises(OptionError, match="the tokenizer has padding enabled"):
         tokenize(Sample(MSGS), MARKED, tokenizer)
 
 
