@@ -40,7 +40,7 @@ class AdapterEvent:
 
 
 Observer: TypeAlias = Callable[[AdapterEvent], object]
-"""Function that gets the events of an adapter. Its exceptions are logged, and the adapter continues."""
+"""Function that gets the events of an adapter. The adapter logs exceptions of the function, and continues."""
 
 
 class ObservedSteps:

@@ -58,7 +58,7 @@ async def ask(
     max_tokens: int | None = None,
     **parameters: Any,
 ) -> Prediction[T]:
-    r"""Sends a typed prompt to a model and returns the validated value of the reply.
+    r"""Sends a typed prompt to a model. Returns a `Prediction` with the validated value of the reply.
 
     Args:
         model: Model to call.

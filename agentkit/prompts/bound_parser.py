@@ -1,4 +1,4 @@
-"""`BoundParser`: a parser for the outputs of a signature. It reads replies, and writes the replies of examples."""
+"""`BoundParser`: a parser for the outputs of a signature, which also writes the replies of examples."""
 
 from __future__ import annotations
 

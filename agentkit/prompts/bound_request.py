@@ -48,7 +48,7 @@ def bind(signature: type[_Bound], values: Mapping[str, Any]) -> _Bound:
         try:
             attributes[name] = field.convert(values[name])
         except (ValidationError, TypeError, RecursionError):
-            # Validates again, because `validate` raises an error of agentkit.
+            # This second validation raises an error of agentkit instead of pydantic's error.
             attributes[name] = field.validate(values[name], signature.__name__)
     if len(values) > len(attributes) - missing:
         _refuse_unknown(signature, values)
@@ -80,7 +80,7 @@ def to_dict(bound: Signature[Any]) -> dict[str, Any]:
 
 
 def from_dict(signature: type[_Bound], data: Mapping[str, Any]) -> _Bound:
-    """Returns a signature bound to JSON values, such as the result of `to_dict`.
+    """Creates a bound request from JSON values, such as the result of `to_dict`.
 
     Raises:
         MessageError: A value is missing or invalid, or the name of a value is not the name of an input.

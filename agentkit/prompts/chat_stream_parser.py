@@ -48,7 +48,7 @@ class ChatStreamParser(FieldStreamParser):
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
-        self._start: _LineStart | None = _LineStart(can_open=True)  # None after the start of a line was read
+        self._start: _LineStart | None = _LineStart(can_open=True)  # None inside the remaining part of a line
 
     def read(self, text: str) -> None:
         """Reads the next piece of the text."""

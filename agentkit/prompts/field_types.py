@@ -88,7 +88,7 @@ def _text_schema(validate: Any, serialize: Any) -> CoreSchema:
 
 
 class _CodeType(type):
-    """Metaclass of `Code`. It defines `Code["sql"]`, because type checkers ignore `__class_getitem__`."""
+    """Metaclass of `Code` that defines `Code["sql"]`, because type checkers ignore `__class_getitem__`."""
 
     def __getitem__(cls, language: str) -> type[Code]:
         if not isinstance(cast("object", language), str) or not _LANGUAGE.fullmatch(language):

@@ -114,7 +114,7 @@ class FieldDeclaration:
     """Result of `InputField` or `OutputField`: a field that has no name and no type yet.
 
     Attributes:
-        is_output: True for an output.
+        is_output: True if the field is an output. False if it is an input.
         description: Description for the model. Empty if there is none.
         constraints: Constraints by the names that pydantic uses, in the order in which the prompt lists them.
         default: Default value. `PydanticUndefined` if there is none.
@@ -159,7 +159,7 @@ class SignatureField:
     Attributes:
         name: Name of the field.
         type: Type of the value, without constraints and without `Annotated`.
-        is_output: True for an output.
+        is_output: True if the field is an output. False if it is an input.
         description: Description for the model. Empty if there is none.
         constraints: Constraints by the names that pydantic uses, in the order in which the prompt lists them.
         metadata: Metadata of a type that was declared with `Annotated`.

@@ -183,7 +183,7 @@ def _dump_indented(value: BaseModel | Code | Reasoning) -> str:
         return json.dumps(as_json_value(value), ensure_ascii=False)
     try:
         return value.model_dump_json(indent=2, by_alias=True)
-    except (PydanticSerializationError, UnicodeError):  # such as a model with a function as a value
+    except (PydanticSerializationError, UnicodeError):  # for example, a field contains a function
         return ""
 
 

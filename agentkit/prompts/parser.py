@@ -76,7 +76,7 @@ class Parser(Generic[T]):
 
     Attributes:
         name: Expression that creates the parser, for `repr`.
-        read: Function that reads the value. It raises ParseError if the reply does not contain the value.
+        read: Function that reads the value, or raises ParseError if the reply does not contain the value.
         response_format: Response format of the request: a type, or `json_object`. None means that the request has
             no response format.
         tools: Tools that the request must offer.
@@ -115,8 +115,8 @@ class Parser(Generic[T]):
         """Returns a parser that applies a function to the value.
 
         Args:
-            function: Function that receives the value. It may raise a ParseError. If it raises a ValueError other
-                than an InputError, `parse` raises a ParseError.
+            function: Function that receives the value, and may raise a ParseError. If the function raises a
+                ValueError other than an InputError, `parse` raises a ParseError.
         """
         return self._then(f"map({_get_name(function)})", lambda value: _call(function, value))
 
@@ -124,8 +124,9 @@ class Parser(Generic[T]):
         """Returns a parser that checks the value with a function.
 
         Args:
-            function: Function that returns None if the value is valid. Otherwise, it returns or raises a
-                ParseError. If it raises a ValueError other than an InputError, `parse` raises a ParseError.
+            function: Function that returns None if the value is valid. Otherwise, the function returns or raises a
+                ParseError. If the function raises a ValueError other than an InputError, `parse` raises a
+                ParseError.
         """
         return self._then(f"validate({_get_name(function)})", lambda value: _check(function, value))
 

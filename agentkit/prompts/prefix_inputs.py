@@ -1,4 +1,4 @@
-"""`get_prefix`: the earlier conversation that a caller passes as the input `prefix` of a signature."""
+"""`get_prefix`: the conversation that a caller passes as the input `prefix` of a signature."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def is_prefix(item: SignatureField) -> bool:
 
 
 def get_prefix(signature: _AnySignature, values: Mapping[str, Any]) -> Sequence[HistoryItem]:
-    """Returns the conversation in the input `prefix`. Returns an empty tuple if there is no such input."""
+    """Returns the conversation in the input `prefix`. Empty if the input is absent or has no value."""
     names = [name for name, item in signature.input_fields.items() if is_prefix(item)]
     return values.get(names[0]) or () if names else ()

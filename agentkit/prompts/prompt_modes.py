@@ -28,7 +28,7 @@ class PromptMode:
 
     Attributes:
         name: Name of the mode. None for replies without a mode.
-        names: Names of all modes, beginning with None. This is the template variable `available_modes`.
+        names: Names of all modes, beginning with None: the template variable `available_modes`.
         parser: Parser of the replies.
         templates: Folders with templates and data.
         texts: Templates from the options of the adapter, by kind. None means that the option has no template.

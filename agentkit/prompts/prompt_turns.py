@@ -48,9 +48,9 @@ class PromptTurns:
         """Yields the messages of an example, or of an earlier turn if `number` is None.
 
         Args:
-            example: Example or earlier turn. It may lack inputs or outputs.
+            example: Example or earlier turn, which may lack inputs or outputs.
             mode: Name of the mode.
-            place: Place of the example in errors. It also determines the ids of tool calls.
+            place: Place of the example in errors. The ids of tool calls also depend on this place.
             number: Number of the example, beginning with 1.
 
         Raises:

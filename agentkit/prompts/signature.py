@@ -42,7 +42,7 @@ _Fields = Mapping[str, SignatureField]
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(InputField, OutputField))
 class SignatureMeta(type):
-    """Metaclass of signatures. Its operations return new signatures and never change an existing signature."""
+    """Metaclass of signatures. The operations return new signatures and never change an existing signature."""
 
     _own: ClassFields
     _resolved: tuple[_Fields, _Fields, _Fields] | None
@@ -114,9 +114,9 @@ class SignatureMeta(type):
 
     @property
     def is_query(cls) -> bool:
-        """True for a subclass of `Signature[T]`.
+        """True if the class is a subclass of `Signature[T]`, directly or through other classes.
 
-        Its only output is `answer`, and `Prediction.value` is the value of this output.
+        The only output of such a class is `answer`, and `Prediction.value` is the value of this output.
         """
         return cls._own.is_query
 
@@ -273,11 +273,11 @@ class _Tags:
 class Signature(Generic[AnswerT], metaclass=SignatureMeta):
     """Typed task for a model: instructions, inputs and outputs.
 
-    A subclass declares its fields with `InputField` and `OutputField`. Its docstring contains the instructions. A
+    A subclass declares its fields with `InputField` and `OutputField`, and the instructions in its docstring. A
     call with values of the inputs returns a bound request. A bound request is immutable, and has the values as
     attributes.
 
-    A subclass of `Signature[T]` declares inputs only, with or without `InputField`. Its only output has the name
+    A subclass of `Signature[T]` declares inputs only, with or without `InputField`. The only output has the name
     `answer` and the type T. If T is a type variable, a further subclass must set the type:
     `class Extract(Signature[T])`, then `class ExtractInt(Extract[int])`. A call such as `Extract[int](…)` is an
     error.

@@ -86,7 +86,7 @@ def _parse_parameters(side: str) -> list[ast.arg]:
 
 
 class _TypeReader:
-    """Reader of types in a signature text. Its method `read` converts the syntax tree of a type to the type.
+    """Reader of types in a signature text. The method `read` converts the syntax tree of a type to the type.
 
     Args:
         types: Types by name, in addition to the standard set.

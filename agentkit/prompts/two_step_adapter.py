@@ -45,7 +45,7 @@ class TwoStepAdapter(Adapter):
         MissingExtraError: The package json-repair of the extra `prompts` is not installed.
     """
 
-    model: ChatModel = field(kw_only=True)  # keyword-only, because attributes with defaults precede it
+    model: ChatModel = field(kw_only=True)  # keyword-only, because earlier attributes have defaults
 
     def __init__(
         self,

@@ -24,13 +24,13 @@ def write_value(value: object, annotation: Any) -> str:
     - Any other value becomes its `str()`, such as `True`, `0.9` or `None`.
 
     Args:
-        value: Value to write. It need not fit the type.
+        value: Value to write, which need not fit the type.
         annotation: Type of the field.
 
     Raises:
         OptionError: The value cannot be written as a text, or pydantic does not support the type.
-        MissingExtraError: json-repair is not installed. It is needed for a text with brackets if the type is not a
-            text type.
+        MissingExtraError: The value is a text with brackets, the type is not a text type, and json-repair is not
+            installed.
 
     Example:
         >>> write_value(["a", "b"], str)

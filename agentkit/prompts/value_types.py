@@ -49,7 +49,7 @@ class ValueType:
 
     @cached_property
     def has_constraints(self) -> bool:
-        """True for any type except `str`. pydantic must then validate a value even if it is a text."""
+        """True if the type is not plain `str`, so that pydantic must validate even a text."""
         return self.annotation is not str
 
     @cached_property
@@ -106,7 +106,7 @@ class ValueType:
             json_text = _write_json(value) if self._is_strict else None
             if json_text is None:
                 raise
-        except TypeError as error:  # such as `ge=0` for a text of the type `int | str`
+        except TypeError as error:  # for example, `ge=0` and a text, if the type is `int | str`
             if not str(error).startswith("Unable to apply constraint"):
                 raise
             details = PydanticCustomError("constraint", "{reason}", {"reason": str(error)})
@@ -153,7 +153,7 @@ def _has_strict_part(schema: object) -> bool:
 def _write_json(value: object) -> bytes | None:
     try:
         return to_json(value, inf_nan_mode="constants")
-    except (ValueError, RecursionError):  # the value is no JSON value
+    except (ValueError, RecursionError):  # JSON cannot represent the value
         return None
 
 
@@ -175,7 +175,7 @@ def as_json_value(value: object) -> Any:
     """
     try:
         json_value = to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
-    except (ValueError, TypeError, RecursionError) as error:  # such as bytes that are not UTF-8
+    except (ValueError, TypeError, RecursionError) as error:  # for example, bytes are not UTF-8
         if type(error) in (ValueError, RecursionError):  # pydantic writes at most 254 levels
             reason = "the value is nested too deeply, or refers to itself"
             raise OptionError("value", reason, "Pass a value with fewer levels.") from None
@@ -192,7 +192,7 @@ def _is_equal(value: object, json_value: object) -> bool:
     """Returns True if a value equals its JSON value, and so contains no set. Faster than a search for sets."""
     try:
         return bool(value == json_value)
-    except Exception:  # from the method `__eq__` of a part, such as an array of numpy
+    except Exception:  # `__eq__` of a part may raise any error, for example in numpy
         return False
 
 

@@ -137,7 +137,7 @@ class Element:
 
     @property
     def is_empty_tag(self) -> bool:
-        """True for a tag such as `<a />`."""
+        """True if the element is one empty tag, such as `<a />`."""
         return self.first == self.last
 
     @property

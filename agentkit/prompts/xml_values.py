@@ -76,7 +76,7 @@ class _Schema:
 
     @property
     def is_nullable(self) -> bool:
-        """True for a union with None."""
+        """True if the type is a union with None."""
         return any(choice.type == "null" for choice in self.choices)
 
     @property
@@ -85,7 +85,7 @@ class _Schema:
         return not self.schema.keys() - {"title", "description", "default"}
 
     def child(self, name: str) -> _Schema:
-        """Returns the schema of a property."""
+        """Returns the schema of a property. For an unknown name, returns the schema of additional properties."""
         properties = as_object(self.schema.get("properties"))
         return self.part(properties.get(name, self.schema.get("additionalProperties")))
 
@@ -141,7 +141,7 @@ class _Identity:
 
 
 def _get_schema(annotation: Any) -> _Schema:
-    """Returns the schema of a type. Its properties have the names of the fields, not their aliases.
+    """Returns the schema of a type. The properties have the names of the fields, not their aliases.
 
     Raises:
         OptionError: The type has no JSON schema.
