@@ -1,6 +1,7 @@
-"""Converts the text of a region of a reply to the value of a field, and transforms the value.
+"""Parses the text of a field in a reply, and applies the `transform` of the field to the parsed value.
 
-The forms and their options are those of `response_template` in transformers 5.
+The formats of these texts, such as `json`, and the options of the formats are those of `response_template` in
+transformers 5.
 """
 
 from __future__ import annotations
@@ -24,22 +25,27 @@ _QUOTED_OR_KEY: Final = re.compile(r'"(?:\\.|[^"\\])*"|(?<=[{,])(\s*)(\w+)(\s*):
 
 
 def parse_content(text: str, content: str, arguments: Mapping[str, Any]) -> Any:
-    """Converts the text of a region to a value.
+    """Parses the text of a field.
 
     Args:
-        text: Text of the region.
-        content: Name of the form of the text, such as `json`. One of `CONTENTS`.
-        arguments: Options of this form.
+        text: Text between the markers of the field.
+        content: Name of the format of the text, such as `json`. One of `CONTENTS`.
+        arguments: Options of this format.
 
     Raises:
-        ValueError: The text does not have the form.
+        ValueError: The text does not have this format.
         RecursionError: The text is nested too deeply.
     """
     return _PARSERS[content](text, arguments)
 
 
 def check_content_args(content: str, arguments: Mapping[str, Any], place: str) -> None:
-    """Checks the options of a form.
+    """Checks the options of a format.
+
+    Args:
+        content: Name of the format. One of `CONTENTS`.
+        arguments: Options of this format.
+        place: Place of the options in errors.
 
     Raises:
         OptionError: An option is missing or invalid.
@@ -47,7 +53,8 @@ def check_content_args(content: str, arguments: Mapping[str, Any], place: str) -
     if content == "xml-inline":
         pattern = compile_pattern(arguments.get("tag_pattern"), f"{place}.tag_pattern")
         if "key" not in pattern.groupindex:
-            raise OptionError(f"{place}.tag_pattern", "has no group `key`", "Add (?P<key>…) and (?P<value>…).")
+            reason = f"{pattern.pattern!r:.80} has no group `key`"
+            raise OptionError(f"{place}.tag_pattern", reason, "Add (?P<key>…) and (?P<value>…).")
     nested = arguments.get("value_parser")
     if nested is not None:
         check_option(f"{place}.value_parser", nested, dict)
@@ -73,7 +80,12 @@ def check_transform(transform: Any, place: str) -> None:
 
 
 def apply_transform(transform: Any, scope: Mapping[str, Any]) -> Any:
-    """Replaces the placeholders of a transform with values. `{a.b}` is the value `b` of the object `a`.
+    """Returns a transform with values in place of its placeholders.
+
+    Args:
+        transform: JSON value with placeholders such as `{content}`. The placeholder `{a.b}` stands for the value
+            `b` of the object `a`.
+        scope: Values by the names of placeholders.
 
     Raises:
         ValueError: There is no value for a placeholder.
@@ -111,7 +123,11 @@ def _parse_bool(text: str, arguments: Mapping[str, Any]) -> bool:
 
 
 def _parse_json(text: str, arguments: Mapping[str, Any]) -> Any:
-    """Parses JSON. Options allow other quotes, keys without quotes, and text that is not JSON."""
+    """Parses JSON.
+
+    The option `string_delims` allows other quotation marks, and `unquoted_keys` allows keys without them. With
+    `allow_non_json`, the value of a text that is not JSON is the text.
+    """
     source, strings = text, list[str]()
     for opening, closing in arguments.get("string_delims", ()):
         source = _replace_strings(source, opening, closing, strings)
@@ -128,7 +144,7 @@ def _parse_json(text: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _replace_strings(text: str, opening: str, closing: str, strings: list[str]) -> str:
-    """Replaces each text between two marks with a number, and appends the text as a JSON string to `strings`."""
+    """Replaces each text between two marks with a placeholder, and appends the text as JSON to `strings`."""
     from json import dumps
 
     if not strings and ("\x01" in text or "\x02" in text):
@@ -156,7 +172,7 @@ def _parse_nested(text: str, nested: Mapping[str, Any] | None) -> Any:
 
 
 def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Parses tags. `tag_pattern` has the groups `key` and `value`."""
+    """Parses tags with the option `tag_pattern`. Its groups `key` and `value` become the items of the result."""
     found: dict[str, list[Any]] = {}
     pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
     for match in pattern.finditer(text):
@@ -171,7 +187,7 @@ def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_lines(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Parses lines of a key, a separator and a value."""
+    """Parses lines of a key, a separator and a value. Lines without a separator are ignored."""
     found: dict[str, Any] = {}
     for line in text.split(arguments.get("line_sep", "\n")):
         key, separator, value = _strip(line, arguments).partition(arguments.get("kv_sep", ":"))
@@ -196,4 +212,4 @@ _PARSERS: Final[dict[str, Callable[[str, Mapping[str, Any]], Any]]] = {
 }
 
 CONTENTS: Final = tuple(_PARSERS)
-"""Names of the forms that the text of a field can have."""
+"""Names of the formats that the text of a field can have."""

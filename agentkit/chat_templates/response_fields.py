@@ -1,4 +1,4 @@
-"""`ResponseFields`: a checked response template, with its fields, markers and contents."""
+"""`ResponseFields`: the checked declaration of a response template, with its fields and markers."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class ResponseField:
 
     Attributes:
         name: Name of the field, such as `content`, `reasoning_content` or `tool_calls`.
-        open: Marker before the text of the field. None for the field that gets all remaining text.
+        open: Marker before the text of the field. None for the field that gets the text outside all other fields.
         close: Marker after the text. None if the text ends with the reply.
-        content: Form of the text, such as `text` or `json`.
-        content_args: Options of this form.
+        content: Format of the text, such as `text` or `json`.
+        content_args: Options of this format.
         is_required: True if each reply must have the field.
         transform: JSON value with placeholders such as `{content}`, which becomes the value of the field. None
-            keeps the parsed content.
-        transform_each: True to transform each item of a list.
-        repeats: True if a reply may have several values of the field.
+            means that the parsed text is the value of the field.
+        transform_each: True to transform each item if the parsed text is a list.
+        repeats: True to collect all values of the field in a list. False keeps the last value. A field that
+            becomes blocks has one block for each value in both cases.
     """
 
     name: str
@@ -53,7 +54,7 @@ class ResponseField:
 
     @classmethod
     def read(cls, name: str, spec: object) -> ResponseField:
-        """Reads a field.
+        """Reads the declaration of a field.
 
         Raises:
             OptionError: A key or value is invalid.
@@ -89,14 +90,15 @@ def _check_groups(opened: MarkerPattern | None, closed: MarkerPattern | None, tr
 
 
 class ResponseFields:
-    """All fields of a response template.
+    """Fields of a response template.
 
     Attributes:
         fields: The fields by name.
-        implicit: Field without a marker before its text, which gets all remaining text. None if there is none.
-        anchor: Marker after which a reply starts in the prompt.
-        defaults: Values of fields that a reply does not have.
-        needs_context: True if a marker may depend on the text before it.
+        implicit: Field without a marker before its text, which gets the text outside all other fields. None if the
+            response template has no such field.
+        anchor: Marker in the prompt after which a reply starts.
+        defaults: Default values by field name, for fields that a reply does not contain.
+        needs_context: True if the match of a marker may depend on the text before the marker.
     """
 
     def __init__(self, spec: object) -> None:
@@ -109,7 +111,8 @@ class ResponseFields:
         fields, defaults = options.get("fields"), options.get("defaults", {})
         check_option(f"{_PLACE}.defaults", defaults, dict)
         if not isinstance(fields, dict) or not fields:
-            raise OptionError(f"{_PLACE}.fields", "expected a dict of fields", "Pass at least one field.")
+            reason = f"expected a dict of fields by name, got {fields!r:.80}"
+            raise OptionError(f"{_PLACE}.fields", reason, "Pass at least one field.")
         named = cast("dict[str, Any]", fields)
         self.fields = {name: ResponseField.read(name, item) for name, item in named.items()}
         self.defaults: dict[str, Any] = dict(defaults)
@@ -120,14 +123,15 @@ class ResponseFields:
         self.implicit = implicit[0] if implicit else None
         anchor = MarkerPattern.read(options, "start_anchor", _PLACE)
         if anchor is None:
-            raise OptionError(f"{_PLACE}.start_anchor", "is missing", "Pass the text before a reply.")
+            advice = "Pass the text in the prompt after which a reply starts."
+            raise OptionError(f"{_PLACE}.start_anchor", "is missing", advice)
         self.anchor = anchor
         self._watches = {name: self._watch(item) for name, item in self.fields.items()}
         self._watches[""] = self._watch(self.implicit)
         self.needs_context = any(watch.needs_context for watch in self._watches.values())
 
     def watch(self, current: ResponseField | None) -> MarkerWatch:
-        """Returns the `MarkerWatch` for the markers that may come next in the region of a field."""
+        """Returns the `MarkerWatch` of the markers that may follow in a field. None means outside all fields."""
         return self._watches["" if current is None else current.name]
 
     def _watch(self, current: ResponseField | None) -> MarkerWatch:

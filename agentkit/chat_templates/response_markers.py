@@ -19,35 +19,38 @@ Role: TypeAlias = Literal["open", "close"]
 """`open` for a marker before the text of a field, `close` for a marker after this text."""
 
 _LEFT_CONTEXT: Final = re.compile(r"\(\?<[=!]|\\[bBAGmMKX]|(?<!\[)\^|\(\?r")
-"""Parts of a regular expression whose result depends on earlier text."""
+"""Pattern that finds the parts of a regular expression whose match depends on earlier text, such as `^`."""
 
 _LOOKAHEAD: Final = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\?((?:[\w\s</>|▁｜:-]|\\[^\w\s])+)\)")
-"""Pattern of expressions that only test whether a text follows later, such as `(?=[\\s\\S]*?</think>)`."""
+"""Pattern of lookaheads that search for a text at any distance, such as `(?=[\\s\\S]*?</think>)`."""
 
-_LONG: Final = 64  # number of characters from which a quicker check precedes the search
-_WINDOW: Final = 64  # number of characters that the first search at an index reads
+_LONG: Final = 64  # in longer texts, a faster check precedes the search (number of characters)
+_WINDOW: Final = 64  # number of characters in the first window of a search
 _CACHED_LENGTH: Final = 100  # maximum length of texts whose searches are cached
 _MAX_CACHED: Final = 10_000  # maximum number of cached searches
 
 _PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|\$", re.DOTALL)
-"""Parts of a regular expression: escapes, sets of characters, and `$`."""
+"""Pattern of parts of a regular expression: escapes, sets of characters, and `$`."""
 
 _ASSERTIONS: Final = frozenset({"$", r"\b", r"\B", r"\m", r"\M", r"\Z"})
-"""Parts of a regular expression whose result depends on the end of the text."""
+"""Assertions of a regular expression that can depend on the next character, or on the end of the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerPattern:
     """Pattern of a marker.
 
+    A reply arrives in pieces, so a piece can end inside a marker. The package regex reports such an end as an
+    incomplete match: a match that could continue after the end of the text.
+
     Attributes:
-        pattern: Compiled expression of the package regex, which finds incomplete matches at the end of a text.
-        partial: The same expression, but assertions such as `$` also read the next character. A match at the end
-            of a text is then incomplete, because more text could change the match.
-        attempt: Expression that never matches. Its incomplete match starts at the first index from which `partial`
-            reads to the end of the text. Further text may change a match from this index on.
-        needs_context: True if a match may depend on the text before it.
-        required: Text that must follow the start of each match. Empty if unknown.
+        pattern: Compiled regular expression for a text that is complete.
+        partial: The same expression for a text that can continue. Its assertions, such as `$`, also read the next
+            character. At the end of the text, their match is then incomplete.
+        attempt: `partial` with an assertion at its end that always fails, so that only incomplete matches remain.
+            The first of them starts where further text may change the result of `partial`.
+        needs_context: True if a match may depend on the text before the match.
+        required: Text that must occur after the start of each match. Empty if no such text is known.
     """
 
     pattern: Any
@@ -58,7 +61,7 @@ class MarkerPattern:
 
     @classmethod
     def read(cls, spec: Mapping[str, Any], key: str, place: str) -> MarkerPattern | None:
-        """Reads the marker at `key` (texts) or `{key}_pattern` (a regular expression). None if both are absent.
+        """Reads a marker: texts in `key`, or a regular expression in `{key}_pattern`. None if both are absent.
 
         Raises:
             OptionError: The marker is invalid, or both keys are present.
@@ -108,17 +111,21 @@ class MarkerPattern:
 
 
 def _read_on(match: re.Match[str]) -> str:
-    """Converts a part of an expression for `MarkerPattern.partial`: assertions also read the next character."""
+    """Returns a part of an expression for `MarkerPattern.partial`.
+
+    An assertion also reads the next character. Other parts stay unchanged.
+    """
     part = match[0]
     return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part
 
 
 def _join_literals(value: object, place: str) -> str:
-    """Returns a regular expression that matches any of several texts. Longer texts have precedence."""
+    """Returns a regular expression for several texts. At each index, it matches the longest possible text."""
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     texts = [item for item in items if isinstance(item, str) and item]
     if not texts or len(texts) != len(items):
-        raise OptionError(place, f"expected non-empty text or a list of it, got {value!r:.80}", "Pass text.")
+        reason = f"expected a non-empty text or a list of such texts, got {value!r:.80}"
+        raise OptionError(place, reason, "Pass the text of the marker.")
     return "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
 
 
@@ -134,7 +141,8 @@ def compile_pattern(source: object, place: str) -> Any:
     except ImportError:
         raise MissingExtraError("regex", "templates", "Parsing the reply of a local model") from None
     if not isinstance(source, str):
-        raise OptionError(place, f"expected a regular expression, got {source!r:.80}", "Pass text.")
+        reason = f"expected a regular expression, got {source!r:.80}"
+        raise OptionError(place, reason, "Pass a regular expression as text.")
     try:
         return regex.compile(source, regex.DOTALL)
     except regex.error as error:
@@ -150,7 +158,7 @@ class MarkerMatch(NamedTuple):
         role: `open` or `close`.
         field: Field whose region the marker opens or closes.
         text: Text of the marker.
-        captures: Named groups of the marker that have a value.
+        captures: Values of the named groups of the marker, without groups that matched no text.
     """
 
     role: Role
@@ -160,10 +168,10 @@ class MarkerMatch(NamedTuple):
 
 
 class MarkerWatch:
-    """Search for the first marker in a text, among the markers that may come next.
+    """Search for the first of several markers in a text.
 
     Attributes:
-        needs_context: True if a match may depend on the text before it.
+        needs_context: True if the match of a marker may depend on the text before the marker.
     """
 
     def __init__(self, markers: Sequence[tuple[Role, ResponseField, MarkerPattern]]) -> None:
@@ -208,12 +216,12 @@ class MarkerWatch:
             text: Text in which to search.
             start: Index of the first character.
             is_end: True if no further text follows.
-            skips_empty: True to ignore an empty match at `start`, which an earlier search has found.
+            skips_empty: True to ignore an empty match at `start`, which an earlier search has returned.
 
         Returns:
             The first marker, and the number of characters before this marker. If several markers start at the same
-            index, the longest has precedence. Without a marker: None, and the number of characters that start no
-            marker. The caller must hold back the characters after them.
+            index, the result has the longest of them. If no marker is complete: None, and the number of characters
+            before the first possible start of a marker. The caller must hold back the characters from there on.
         """
         if is_end or self.needs_context or len(text) - start > _CACHED_LENGTH:
             return self._search_parts(text, start, is_end=is_end, skips_empty=skips_empty)
@@ -228,9 +236,9 @@ class MarkerWatch:
     def _search_parts(
         self, text: str, start: int, *, is_end: bool, skips_empty: bool
     ) -> tuple[MarkerMatch | None, int]:
-        """Searches in a few characters from each index at which a marker may start, then in more characters.
+        """Searches in a window from each index at which a marker may start. The window grows if it is too small.
 
-        Without these small searches, each marker would cause a search of the whole remaining text.
+        Without a window, the search for each marker would read all of the remaining text.
         """
         index, size, empty_end = start, _WINDOW, start if skips_empty else -1
         while True:

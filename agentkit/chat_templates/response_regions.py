@@ -1,4 +1,7 @@
-"""Text and value regions of a reply, which add their content to a `ReplyBuilder`. Calls: see `call_region`."""
+"""Regions of a reply with text or other values, which add their content to a `ReplyBuilder`.
+
+A region is the text between the markers of a field. The module `call_region` has the region of tool calls.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ class Region(Protocol):
 
 
 class TextRegion:
-    """Region of text or thinking. With `strips`, white space is held back until other text follows.
+    """Region of text or thinking.
+
+    With `strips`, white space is held back until other text follows. The block then neither starts nor ends with
+    white space.
 
     Attributes:
         is_thinking: True if the text is the thinking of the model.
@@ -70,7 +76,7 @@ class TextRegion:
 
 
 class ValueRegion:
-    """Region of a field for which messages have no block. Its value is in `metadata["reply"]["fields"]`."""
+    """Region of a field that becomes no block. Its value becomes an item of `metadata["reply"]["fields"]`."""
 
     def __init__(self, builder: ReplyBuilder, field: ResponseField) -> None:
         self._builder = builder
@@ -82,7 +88,7 @@ class ValueRegion:
         self._pieces.append(text)
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. If the text does not have the form of the field, the value is the text."""
+        """Ends the region. If the text cannot be parsed, the value of the field is the text."""
         field, text = self._field, "".join(self._pieces)
         try:
             value = parse_value(field, text, captures)
@@ -96,10 +102,10 @@ class ValueRegion:
 
 
 def parse_value(field: ResponseField, text: str, captures: Mapping[str, str]) -> Any:
-    """Converts the text of a region to the value of its field.
+    """Converts the text of a region to the value of its field. `captures` are the named groups of its markers.
 
     Raises:
-        ValueError: The text does not have the form of the field.
+        ValueError: The text does not have the format of the field, or a placeholder of the transform has no value.
         RecursionError: The text is nested too deeply.
     """
     value = parse_content(text, field.content, field.content_args)

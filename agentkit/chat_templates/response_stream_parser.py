@@ -23,18 +23,19 @@ __all__ = ["ResponseStreamParser"]
 class ResponseStreamParser(StreamParserBase):
     """Parser of the text that a model wrote. `ResponseTemplate.stream_parser` creates it.
 
-    `feed` accepts pieces of the text, or dicts with the key `text`. `finish` ends the reply, so no
-    final event is needed. If the text ends inside thinking, or inside a tool call with incomplete arguments, the
-    finish reason is `interrupted`.
+    `feed` accepts pieces of the text, or dicts with the key `text`. `finish` ends the reply, so no final event is
+    needed. If the text ends inside thinking, or inside a tool call with incomplete arguments, the finish reason is
+    `interrupted`.
 
     Args:
         template: Response template of the model.
         prompt: Prompt that the model continued. The prompt can end with the start of the reply, such as `<think>`.
-        tools: Tools that the request declared. Their schemas decide the types of arguments that are texts.
+        tools: Tools that the request declared. The parser converts arguments that are texts to the types in the
+            schemas of the tools.
         **options: See `ParserOptions`.
 
     Raises:
-        OptionError: An option is invalid, or the prompt has no start of a reply.
+        OptionError: An option is invalid, or the prompt does not contain the `start_anchor` of the template.
     """
 
     provider = "chat_template"
@@ -54,10 +55,10 @@ class ResponseStreamParser(StreamParserBase):
 
     @classmethod
     def parse_response(cls, reply: object, **options: Any) -> Msg:
-        """Parses the complete text of a reply. Pass `template`, and the other arguments of the class.
+        """Parses the complete text of a reply. The options are the arguments of the class; `template` is required.
 
         Raises:
-            MessageError: The reply is not a text.
+            MessageError: The reply is neither a text nor a dict.
         """
         parser = cls(**options)
         parser.feed(reply)
@@ -67,7 +68,7 @@ class ResponseStreamParser(StreamParserBase):
         """Parses the next piece of the text. Returns the events that are complete after this piece.
 
         Raises:
-            MessageError: The piece is not a text, or `finish` was called before.
+            MessageError: The piece is neither a text nor a dict, or `finish` was called before.
         """
         if not isinstance(chunk, str) or self._msg is not None:
             return super().feed(self._check(chunk))

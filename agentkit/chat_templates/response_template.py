@@ -2,8 +2,8 @@ r"""`ResponseTemplate`: parses the text of a model's reply into a message.
 
 Idea
     A response template is the inverse of a chat template. It declares fields, such as the thinking, the tool calls
-    and the content, and the markers before and after each field. A small state machine follows the text from
-    marker to marker. The declaration has the format of `response_template` in transformers 5.
+    and the content, and the markers before and after each field. The parser splits the text of a reply at these
+    markers. The declaration has the format of `response_template` in transformers 5.
 
 Example:
     >>> from agentkit.chat_templates import ResponseTemplate
@@ -88,6 +88,7 @@ class ResponseTemplate:
 
         Raises:
             OptionError: There is no built-in response template with this name.
+            MissingExtraError: The package regex is not installed.
         """
         check_choice("name", name, RESPONSE_NAMES)
         path = files("agentkit.chat_templates").joinpath("responses", f"{name}.json")
@@ -98,7 +99,8 @@ class ResponseTemplate:
         """Reads the response template from `tokenizer_config.json` in the folder of a tokenizer.
 
         Raises:
-            OptionError: The file does not exist, is not valid JSON, or has no response template.
+            OptionError: The file does not exist, is not valid JSON, or has no valid response template.
+            MissingExtraError: The package regex is not installed.
         """
         path = Path(folder) / "tokenizer_config.json"
         shown = shorten_repr(str(path), 200)
@@ -137,11 +139,13 @@ class ResponseTemplate:
             text: Text that the model wrote.
             prompt: Prompt that the model continued. The prompt can end with the start of the reply, such as
                 `<think>`. This start is then part of the reply.
-            tools: Tools that the request declared. Their schemas decide the types of arguments that are texts.
+            tools: Tools that the request declared. The parser converts arguments that are texts to the types in
+                the schemas of the tools.
             **options: See `ParserOptions`.
 
         Raises:
-            OptionError: `text` is not a text, an option is invalid, or the prompt has no start of a reply.
+            OptionError: `text` is not a text, an option is invalid, or the prompt does not contain the
+                `start_anchor` of this template.
         """
         check_option("text", text, str, "Pass the text that the model wrote.")
         parser = self.stream_parser(prompt=prompt, tools=tools, **options)
@@ -151,16 +155,16 @@ class ResponseTemplate:
     def stream_parser(
         self, *, prompt: str = "", tools: Sequence[ToolLike] = (), **options: Unpack[ParserOptions]
     ) -> ResponseStreamParser:
-        """Returns a parser of one reply, which accepts its text in pieces. See `parse` for the options."""
+        """Returns a parser that accepts the text of one reply in pieces. `parse` describes the options."""
         from agentkit.chat_templates.response_stream_parser import ResponseStreamParser
 
         return ResponseStreamParser(self, prompt=prompt, tools=tools, **options)
 
     def reader(self, builder: ReplyBuilder, *, prompt: str = "", tools: Sequence[ToolLike] = ()) -> ResponseReader:
-        """Returns a reader of one reply for the parser of a provider. The reader adds the content to `builder`.
+        """Returns a reader that adds the content of one reply to `builder`. Parsers of providers use this reader.
 
         Raises:
-            OptionError: The prompt has no start of a reply.
+            OptionError: The prompt does not contain the `start_anchor` of this template.
         """
         from agentkit.chat_templates.response_reader import ResponseReader
 
@@ -170,10 +174,12 @@ class ResponseTemplate:
         return ResponseReader(self._fields, builder, prompt=prompt, start=start, tools=named)
 
     def find_start(self, prompt: str) -> str:
-        """Returns the part of a prompt after the last start of a reply.
+        """Returns the text after the last `start_anchor` in a prompt, such as `<think>`. The reply starts with it.
+
+        Returns an empty text for an empty prompt.
 
         Raises:
-            OptionError: The prompt has no start of a reply.
+            OptionError: The prompt is not empty, and does not contain the `start_anchor` of this template.
         """
         end = None
         for match in self._fields.anchor.pattern.finditer(prompt):

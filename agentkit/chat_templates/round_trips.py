@@ -44,17 +44,17 @@ _REPLIES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         ("Firstword", "Secondword"),
     ),
 }
-"""For each kind of reply, a message and the words that the text of the message must contain."""
+"""For each kind of reply, a message, and the words that the text of the message must contain in this order."""
 
 
 def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:
-    """Renders replies of several kinds, parses them, and renders them again.
+    """Renders replies of several kinds, parses their texts, and renders the parsed messages.
 
     The result omits a kind that the chat template does not write and for which the response template has no field.
 
     Args:
         probe: Renderer of the chat template.
-        spec: Response template.
+        spec: Declaration of the response template.
 
     Returns:
         The kinds of replies whose text changes or is incomplete: `text`, `thinking`, `call`, `text and call`,

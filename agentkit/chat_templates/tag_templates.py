@@ -1,4 +1,4 @@
-"""Templates that write a text before and after the messages of each role, as torchtune's `PromptTemplate` does."""
+"""Templates that write a text before and after each message of a role, as torchtune's `PromptTemplate` does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROLES: Final = ("system", "user", "assistant", "tool")
 
 
 def write_tag_template(tags: Mapping[str, tuple[str, str]]) -> str:
-    """Returns the Jinja text of a template with tags.
+    """Returns the Jinja text of a template that writes tags before and after each message of a role.
 
     Raises:
         OptionError: A role is unknown, or its value is not a pair of texts.
@@ -48,7 +48,7 @@ _OTHER_BODY: Final = (
     '{%- if message.role == "assistant" %}{%- generation %}{{- message.content }}{%- endgeneration %}'
     "{%- else %}{{- message.content }}{%- endif %}"
 )
-"""Jinja text for a message without tags. A message of an assistant is in a `generation` block here too."""
+"""Jinja text for a message without tags. A message of an assistant is in a block `generation`, as with tags."""
 
 
 def _quote(text: str) -> str:
@@ -70,7 +70,7 @@ def _check_pair(role: str, pair: tuple[str, str]) -> tuple[str, str]:
 
 
 def wrap_messages(msgs: Sequence[Msg], tags: Mapping[str, tuple[str, str]]) -> list[Msg]:
-    """Returns messages with the tags of their roles as further text blocks. Empty tags add no block."""
+    """Returns messages with the tags of their roles as additional text blocks. An empty tag adds no block."""
     wrapped: list[Msg] = []
     for msg in msgs:
         is_result = any(isinstance(block, ToolResultBlock) for block in msg.blocks)

@@ -1,4 +1,4 @@
-"""`choose_template`: which of several named templates writes a conversation."""
+"""`choose_template`: chooses one of several named templates for a request."""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ def read_folder(folder: Path) -> ChatTemplate:
     """Reads a template from the files of a tokenizer.
 
     Raises:
-        OptionError: The folder does not exist, has no template, or a file is not valid JSON.
+        OptionError: The folder does not exist, has no template, or a file cannot be read.
+        TemplateError: The text of a template is invalid.
     """
     if not os.path.isdir(folder):  # `Path.is_dir` raises an error for a name that is too long
         reason = f"the folder {shorten_repr(str(folder), 200)} does not exist"
@@ -91,7 +92,7 @@ def read_text(path: Path) -> str | None:
 
 
 def _read_sources(value: object) -> dict[str, str]:
-    """Returns templates by name. The value is one template, or a list of dicts with `name` and `template`."""
+    """Returns templates by name. `value` is one template, or a list of dicts with `name` and `template`."""
     if isinstance(value, str):
         return {"default": value}
     items = [as_object(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
@@ -107,7 +108,7 @@ def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_token(token: object) -> str:
-    """Returns the text of a token, which is a text, an object with `content`, or None (an empty text)."""
+    """Returns the text of a token: a text, or the `content` of a dict. Returns an empty text for other values."""
     return token if isinstance(token, str) else str(as_object(token).get("content", ""))
 
 
@@ -135,6 +136,7 @@ def read_gguf(path: Path) -> ChatTemplate:
     Raises:
         MissingExtraError: The package gguf is not installed.
         OptionError: The file does not exist, is not a GGUF file, or has no template.
+        TemplateError: The text of a template is invalid.
     """
     try:
         from gguf import GGUFReader
