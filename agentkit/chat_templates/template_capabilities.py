@@ -34,6 +34,7 @@ def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
             one_system=not report.several_system,
             alternate=not report.consecutive_roles,
             first_user=not report.assistant_first,
+            needs_user=report.needs_user,
         ),
         tools=ToolCapabilities(
             role=report.calls and report.results,

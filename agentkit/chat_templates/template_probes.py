@@ -63,7 +63,8 @@ def inspect_template(template: ChatTemplate) -> TemplateReport:
         late_system=probe.writes([_USER, _REPLY, _SYSTEM, _USER], "Systemword"),
         consecutive_roles=probe.writes([_USER, _message("user", "Otherword")], "Userword", "Otherword")
         and probe.writes([_USER, _REPLY, _message("assistant", "Otherword"), _USER], "Replyword", "Otherword"),
-        assistant_first=probe.writes([_REPLY, _USER], "Replyword"),
+        assistant_first=probe.writes_assistant_first(),
+        needs_user=probe.needs_user(),
         generation_prompt=probe.text([_USER]) != probe.text([_USER], add_generation_prompt=True),
         tools=probe.writes([_USER], "probe_tool", tools=[_TOOL])
         and probe.writes([_USER], "Toolword", tools=[_TOOL]),
@@ -162,6 +163,24 @@ class TemplateProbe:
         """True if the template writes the text of a message with tool calls."""
         return self.writes([_USER, _CALL_WITH_TEXT, _RESULT], "Besideword", tools=[_TOOL])
 
+    def writes_assistant_first(self) -> bool:
+        """Returns True if the template writes conversations that start with a message of an assistant.
+
+        Some templates write the first message as that of a user if there are tools, and thus lose its calls.
+        """
+        if not self.writes([_REPLY, _USER], "Replyword"):
+            return False
+        calls = [_CALL, _RESULT, _REPLY, _USER]
+        return not self.writes_calls or self.writes(calls, "Firstword", tools=[_TOOL])
+
+    def needs_user(self) -> bool:
+        """Returns True if the template refuses conversations without a message of a user."""
+        return any(
+            self.text([message], tools=tools) is None and self.text([message, _USER], tools=tools) is not None
+            for message in (_SYSTEM, _REPLY)
+            for tools in (None, [_TOOL])
+        )
+
     def writes_call_thinking_and_text(self) -> bool:
         """Returns False if the template writes thinking and text with tool calls, but not both in one message."""
         if not (self.writes_call_thinking and self.writes_call_texts):
@@ -259,7 +278,7 @@ class TemplateProbe:
         texts = [
             self.text(messages, strftime_now=now.strftime, tools=tools)
             for tools in (None, [_TOOL])
-            for messages in ([_USER], [_SYSTEM, _USER], [_USER, _REPLY, _USER])
+            for messages in ([_USER], [_SYSTEM, _USER], [_USER, _REPLY] * 20)
             for now in (datetime(2001, 1, 1, 1), datetime(2012, 3, 14, 15, 16, 17, 18))  # differ in each part
         ]
         return texts[::2] != texts[1::2]

@@ -17,6 +17,7 @@ class TemplateReport:
         late_system: True if the template writes a system message after other messages.
         consecutive_roles: True if the template writes two messages of a user, or of an assistant, in a row.
         assistant_first: True if the template writes a conversation that starts with a message of an assistant.
+        needs_user: True if the template refuses conversations without a message of a user.
         generation_prompt: True if `add_generation_prompt` changes the text.
         tools: True if the template writes the declarations of tools.
         calls: True if the template writes tool calls.
@@ -53,6 +54,7 @@ class TemplateReport:
     late_system: bool
     consecutive_roles: bool
     assistant_first: bool
+    needs_user: bool
     generation_prompt: bool
     tools: bool
     calls: bool

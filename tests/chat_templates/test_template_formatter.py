@@ -29,7 +29,15 @@ from agentkit import (
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate, ChatTemplateFormatter
-from tests.chat_templates.test_template_report import ALTERNATING, CALLS, EITHER, NINE, THINKING
+from tests.chat_templates.test_template_report import (
+    ALTERNATING,
+    CALLS,
+    EITHER,
+    FIRST_IS_USER,
+    NEEDS_USER,
+    NINE,
+    THINKING,
+)
 from tests.conftest import dispositions, ledger_lines
 
 pytestmark = pytest.mark.anyio
@@ -87,6 +95,17 @@ def test_texts_beside_calls_are_in_the_prompt_or_in_the_ledger() -> None:
     with pytest.raises(LossError) as caught:
         ChatTemplate(EITHER).formatter(on_loss="raise").lower([BOB, call, RESULT, REPLY, EVE])
     assert ("msgs[1].content[1]", "the chat template does not write this text") in caught.value.losses
+
+
+def test_a_user_turn_is_added_if_the_template_requires_one() -> None:
+    formatter = ChatTemplate(FIRST_IS_USER).formatter()
+    plan = formatter.lower([CALL, RESULT], tools=[look])
+    assert plan.request["prompt"].startswith("user: (The conversation begins here.)")
+    assert 'look {"q": "x"}' in plan.request["prompt"]
+    for msgs in ([SYSTEM], [SYSTEM, REPLY]):
+        plan = ChatTemplate(NEEDS_USER).formatter().lower(msgs)
+        assert "user: (" in plan.request["prompt"]
+        assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["filler turn"]
 
 
 async def test_control_tokens_are_refused_with_their_place_before_any_file_is_read(

@@ -38,6 +38,14 @@ EITHER: Final = (
     "{% for c in m.tool_calls %}{{ c.function.name }} {{ c.function.arguments | tojson }}{% endfor %}{% endfor %}"
 )
 """Template that refuses thinking beside texts of calls, and that omits the texts of earlier calls."""
+FIRST_IS_USER: Final = (
+    "{% if tools %}user: {{ messages[0].content }}\n{% set messages = messages[1:] %}{% endif %}" + CALLS
+)
+"""Template that writes the first message as that of a user if there are tools, as those of Llama 3 do."""
+NEEDS_USER: Final = (
+    "{% if not messages | selectattr('role', 'eq', 'user') | list %}{{ raise_exception('no user') }}{% endif %}"
+    + ROLES
+)
 MARKED: Final = (
     "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}STOP{% endgeneration %}"
     "{% else %}{{ m.content }}{% endif %}{% endfor %}"
@@ -55,6 +63,7 @@ MARKED: Final = (
                 "late_system": True,
                 "consecutive_roles": True,
                 "assistant_first": True,
+                "needs_user": False,
                 "generation_prompt": False,
                 "tools": False,
                 "calls": False,
@@ -85,6 +94,8 @@ MARKED: Final = (
                 "call_thinking_and_text": False,
             },
         ),
+        (FIRST_IS_USER, {"calls": True, "tools": True, "assistant_first": False, "needs_user": False}),
+        (NEEDS_USER, {"system": True, "assistant_first": True, "needs_user": True}),
         (FIRST_CALL, {"calls": True, "parallel_calls": False}),
         (TEXT_CALLS, {"calls": True, "parallel_calls": True, "text_arguments": True}),
         (NINE, {"calls": True, "any_call_id": False}),
@@ -94,6 +105,7 @@ MARKED: Final = (
                 "system": False,
                 "consecutive_roles": False,
                 "assistant_first": False,
+                "needs_user": False,
                 "trims": True,
                 "stop_token": "</s>",
             },
@@ -112,6 +124,7 @@ MARKED: Final = (
         (ROLES + "{{ strftime_now('%Y') }}", {"reads_clock": True}),
         (ROLES + "{{ strftime_now('%d %b') }}", {"reads_clock": True}),
         (ROLES + "{% if messages | length > 2 %}{{ strftime_now('%f') }}{% endif %}", {"reads_clock": True}),
+        (ROLES + "{% if messages | length > 20 %}{{ strftime_now('%f') }}{% endif %}", {"reads_clock": True}),
         (
             "{% for m in messages %}{{ m.content | trim if m.role == 'assistant' else m.content }}{% endfor %}",
             {"trims": True},
