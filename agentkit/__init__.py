@@ -9,7 +9,7 @@ Example:
     >>> msgs = [Msg("system", "Be brief.", "system"), Msg("Bob", "Hello.", "user")]
     >>> plan = load_provider("anthropic").chat_formatter().lower(msgs)
     >>> plan.request
-    {'messages': [{'role': 'user', 'content': 'Hello.'}], 'system': 'Be brief.'}
+    {'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'Hello.'}]}], 'system': 'Be brief.'}
 
     `ChatModel` also calls the model: `reply = await ChatModel("anthropic:claude-opus-5").generate(msgs)`.
 

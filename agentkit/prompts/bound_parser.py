@@ -108,7 +108,7 @@ class BoundParser:
         """Returns the text of a reply with the given outputs. From this text, `parse` reads the same outputs.
 
         If the parser expects a tool call, the text is the JSON of the arguments of this tool call. If an output is
-        a `ReplyText`, it is the complete text. Without outputs, the text is empty.
+        a `ReplyText`, this output is the complete text. Without outputs, the text is empty.
         """
         text = next((value for value in outputs.values() if isinstance(value, ReplyText)), None)
         if text is not None:
