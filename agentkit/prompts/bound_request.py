@@ -27,7 +27,7 @@ _Bound = TypeVar("_Bound", bound="Signature[Any]")
 
 
 def bind(signature: type[_Bound], values: Mapping[str, Any]) -> _Bound:
-    """Returns a signature bound to values for its inputs. pydantic validates and converts the values.
+    """Returns a bound request: a signature with values for its inputs. pydantic validates and converts the values.
 
     Args:
         signature: Signature class.

@@ -89,7 +89,7 @@ class TwoStepAdapter(Adapter):
         return "You should lay out your outputs in detail so that your answer can be understood by another agent"
 
     def format_task_description(self, signature: _AnySignature) -> str:
-        """Returns the instructions of the signature."""
+        """Returns the instructions of the signature, after the words `Specific instructions:`."""
         return f"Specific instructions: {signature.instructions}"
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
