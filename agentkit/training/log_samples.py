@@ -24,10 +24,10 @@ _TOKEN_IDS: Final = "token_ids"
 class LogSamples(Iterator[Sample]):
     """Iterator over the samples of a log. `samples_from_log` creates it.
 
-    After an error, the next call of `next` reads the next reply.
+    After an error, the iterator continues with the next reply.
 
     Attributes:
-        index: Index of the reply that was read last. -1 before the first reply.
+        index: Index in the log of the reply that was read last. -1 before the first reply.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class LogSamples(Iterator[Sample]):
 
         Raises:
             StopIteration: There are no further replies.
-            AgentkitError: The formatter cannot build the request of the reply, or recorded token ids are missing.
+            AgentkitError: The formatter cannot build the request of the reply, or some token ids are missing.
         """
         for index in self._indexes:
             self.index = index
@@ -85,10 +85,10 @@ class LogSamples(Iterator[Sample]):
 
 
 def find_token_ids(reply: Msg, place: str) -> list[Any]:
-    """Returns the recorded token ids of a reply. The list is empty if there are none.
+    """Returns the recorded token ids of a reply. Returns an empty list if the reply has no recorded ids.
 
     Raises:
-        MessageError: The number of ids differs from `usage.output_tokens`.
+        MessageError: The number of ids from the server differs from `usage.output_tokens`.
     """
     metadata = reply.metadata or {}
     if _TOKEN_IDS in metadata:
@@ -115,14 +115,14 @@ def samples_from_log(
 
     Each sample has the messages before the reply, and the reply with the weight 1. Earlier replies have the weight
     0, because they are the trained replies of other samples. A reply at the start of the conversation has no
-    prompt, and becomes no sample.
+    prompt, so it does not become a sample.
 
     Pass the formatter that built the requests. Its history policy, its rules and its budget are then applied to
     the messages before each reply. For the formatter of a chat template, agentkit checks that the messages of the
     sample give the same text as the formatter's request. Without a formatter, the messages are unchanged.
 
     If a server returned the token ids of a reply, as vLLM does with the parameter `return_token_ids`, the ids
-    become `Sample.tokens`. A list in `metadata["token_ids"]` of the message replaces them.
+    become `Sample.tokens`. A list in `metadata["token_ids"]` of the message replaces the ids of the server.
 
     Args:
         log: The conversation.
@@ -149,6 +149,6 @@ def samples_from_log(
     names = (viewers,) if isinstance(viewers, str) else tuple(speakers if viewers is None else viewers)
     for name in names:
         if name not in speakers:
-            advice = f"Use one of {', '.join(map(repr, speakers))}." if speakers else "Pass a log with replies."
-            raise OptionError("viewers", f"there is no reply of {name!r} in the log", advice)
+            advice = f"Pass one of {', '.join(map(repr, speakers))}." if speakers else "Pass a log with replies."
+            raise OptionError("viewers", f"no agent with the name {name!r} wrote a reply in the log", advice)
     return LogSamples(msgs, names, formatter, keep, as_tools(tools))

@@ -18,7 +18,7 @@ from agentkit.training.sample import MessageWeight, Sample
 __all__ = ["LossLog"]
 
 _POSITIONS: Final = {"thinking": 0, "tool_use": 2}
-"""Position of a block in a reply. Texts and media have the position 1."""
+"""Order of the blocks of a reply, by block type. Texts and media have the number 1."""
 
 
 @dataclass(slots=True)
@@ -39,17 +39,17 @@ class LossLog:
         return losses
 
     def add(self, place: str, reason: str) -> None:
-        """Adds a loss."""
+        """Adds a loss, with the place and the reason."""
         self.losses.append((place, reason))
 
     def add_block(self, block: Block, place: str) -> None:
-        """Adds the loss of a block."""
+        """Adds a loss for a block whose type the format does not have."""
         self.add(place, f"the format has no block of type {block.type}")
 
     def check_weight(
         self, weight: MessageWeight, place: str, *, is_reply: bool = False, has_weights: bool = False
     ) -> None:
-        """Adds a loss for a weight that the format has no field for.
+        """Adds a loss if the format has no field for the weight of a message.
 
         Args:
             weight: Weight of a message.
@@ -60,19 +60,23 @@ class LossLog:
         if isinstance(weight, tuple):
             self.add(place, "the format has no weights of blocks")
         elif weight is not None and not is_reply:
-            self.add(place, f"the weight {weight} is not that of a reply, and the format has no other weights")
+            self.add(place, f"the message is not a reply, so the format has no field for its weight {weight}")
         elif weight == 0 and not has_weights:
             self.add(place, "the format has no weights, so the reply will be trained")
 
     def check_name(self, msg: Msg, viewer: str | None, place: str) -> None:
-        """Adds a loss if the speaker name is neither the role nor the viewer, for formats without names."""
+        """Adds a loss for the speaker name of a message, for formats without speaker names.
+
+        There is no loss if the name is the role of the message or the viewer.
+        """
         if msg.name not in (msg.role, viewer):
             self.add(f"{place}.name", f"the format has no field for the name {msg.name!r}")
 
     def check_reply(self, msg: Msg, place: str) -> None:
-        """Adds the losses of a message for formats whose replies have thinking, content and tool calls.
+        """Adds the losses of a message, for formats with separate fields for thinking, content and tool calls.
 
-        Readers of these formats return the three parts in this order, and return tool calls only in replies.
+        A reader of such a format returns the values of the three fields in this order, and expects thinking and
+        tool calls only in replies.
         """
         last = -1
         content = [block for block in msg.blocks if block.type not in (*_POSITIONS, "tool_result")]
@@ -83,19 +87,19 @@ class LossLog:
             at = f"{place}.content[{index}]"
             position = _POSITIONS.get(block.type, 1)
             if position < last or position == last == 0:
-                self.add(at, "the format has one thinking before the content, and tool calls after the content")
+                self.add(at, "the format has one thinking text before the content, and tool calls after it")
             last = max(position, last)
             if block.type == "thinking" and not (block.thinking and (is_reply or msg.tool_uses)):
                 self.add(at, "the format has no empty thinking, and no thinking outside replies")
             elif block == _EMPTY_TEXT and len(content) == 1 < len(msg.blocks):
                 self.add(at, "the format has no empty text beside thinking or tool calls")
         if msg.tool_uses and not is_reply:
-            self.add(place, f"the format has no tool calls of the role {msg.role!r}")
+            self.add(place, f"the format has no tool calls in messages with the role {msg.role!r}")
 
     def check_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:
         """Adds the losses of a tool call.
 
-        `is_text` is True if the format has the arguments as JSON text, and not as an object.
+        `is_text` is True if the format stores the arguments as JSON text. Otherwise, it stores them as an object.
 
         Raises:
             MessageError: The call has no name or no id.
@@ -103,9 +107,9 @@ class LossLog:
         _check_text(call.name, place, "the tool call has no name")
         _check_text(call.id, place, "the tool call has no id")
         if call.raw_is_broken:
-            self.add(place, "`raw_input` is not the JSON text of `input`")
+            self.add(place, "`raw_input` is not the JSON text of `input`, and the format stores only `input`")
         if not is_text and has_none(call.input):
-            self.add(place, "a reader cannot distinguish an argument None from a missing argument")
+            self.add(place, "a reader treats an argument with the value None as missing")
 
     def check_tool_names(self, msgs: Iterable[Msg]) -> None:
         """Adds a loss for each tool result whose tool name differs from the name in its tool call.
@@ -118,7 +122,7 @@ class LossLog:
                 names.update((block.id, block.name) for block in msg.tool_uses)
                 for block in msg.tool_results:
                     if names.pop(block.id, "") != block.name != "":
-                        self.add(f"msgs[{index}]", f"the format has no field for the tool name {block.name!r}")
+                        self.add(f"msgs[{index}]", f"the format has no tool names in results, got {block.name!r}")
 
     def check_output(self, result: ToolResultBlock, place: str) -> None:
         """Adds a loss if a reader cannot return the output of a tool result unchanged.
@@ -133,7 +137,7 @@ class LossLog:
             if len(texts) == len(output) > 1:
                 self.add(place, "the format joins the texts of a tool result")
             elif len(texts) < len(output) and result.is_error:
-                self.add(place, "the format marks only texts as errors")
+                self.add(place, "the format can mark a result as an error only if its output is a text")
         if not result.is_error and split_error_mark(result.listing)[1]:
             self.add(place, "a reader treats the result as an error, because its text starts with [error]")
 
@@ -143,14 +147,14 @@ class LossLog:
             self.add(place, f"the format has no field for the media type {source.media_type!r} of a URL")
 
     def check_results(self, msg: Msg, weight: MessageWeight, place: str) -> None:
-        """Adds a loss for each block other than a tool result, and for the weight of results."""
+        """Adds a loss for the weight of a message with tool results, and for each block that is not a result."""
         for index, block in enumerate(msg.blocks):
             if block.type != "tool_result":
-                self.add(f"{place}.content[{index}]", "the format has no content beside tool results")
+                self.add(f"{place}.content[{index}]", "the format has no other content beside tool results")
         self.check_weight(weight, place)
 
     def check_fields(self, sample: Sample, *unsupported: str) -> None:
-        """Adds a loss for each of these fields of a sample that has a value."""
+        """Adds a loss for each field in `unsupported` that has a value in the sample."""
         for name in unsupported:
             if getattr(sample, name):
                 self.add(name, f"the format has no field for {name}")

@@ -1,4 +1,7 @@
-"""Rows with the text of a prompt and the text of a reply: Alpaca, input and output, prompt and completion."""
+"""Rows with the texts of a prompt and of a reply.
+
+The columns are `instruction` and `output` (Alpaca), `input` and `output`, or `prompt` and `completion`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from agentkit.training.sample import Sample
 
 __all__ = ["ALPACA", "INPUT_OUTPUT", "PROMPT_COMPLETION", "STANFORD_ALPACA"]
 
+_COLUMN_ADVICE: Final = "Fix or remove the row, or pass the names of its columns as `columns`."
+
 
 class _Columns(NamedTuple):
     """Names of the columns of a format.
@@ -27,7 +32,8 @@ class _Columns(NamedTuple):
         input: Column with further text of the user. Empty if the format has none.
         system: Column with the system prompt. Empty if the format has none.
         history: Column with earlier pairs of texts. Empty if the format has none.
-        has_prompt_texts: True if the message of the user is one of the prompt texts of Stanford's Alpaca.
+        has_prompt_texts: True if the user message is a prompt text of Stanford's Alpaca. This text contains the
+            values of `prompt` and `input`.
     """
 
     prompt: str
@@ -44,7 +50,7 @@ class _Columns(NamedTuple):
 
 def _read(columns: _Columns, row: dict[str, Any], system: str | None) -> Sample:
     if row.get(columns.prompt) is None:
-        refuse(columns.prompt, "the row has no such column")
+        refuse(columns.prompt, "the row has no text in this column", _COLUMN_ADVICE)
     texts = [get_text(row, columns.prompt, ""), get_text(row, columns.input, "") if columns.input else ""]
     prompt = _write_prompt_text(*texts) if columns.has_prompt_texts else "\n".join(filter(None, texts))
     prompt_text = get_text(row, columns.system, "") if columns.system else ""
@@ -70,7 +76,7 @@ def _read_pair(pair: object, place: str) -> list[Msg]:
     value_text = shorten_repr(pair, 60)
     texts = cast("list[Any]", pair) if isinstance(pair, list) else []
     if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
-        refuse(place, f"expected the text of a user and the text of a reply, got {value_text}")
+        refuse(place, f"expected a list of a user text and a reply text, got {value_text}")
     return [Msg("user", texts[0], "user"), Msg("assistant", texts[1], "assistant")]
 
 
@@ -89,7 +95,7 @@ def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) ->
     if columns.history and earlier:
         row[columns.history] = [list(pair) for pair in zip(earlier[::2], earlier[1::2], strict=True)]
     elif earlier:
-        raise refuse_format(losses.format, "msgs", "the format has one message of a user and one reply")
+        raise refuse_format(losses.format, "msgs", "a row has only one user message and one reply")
     inputs = {columns.input: ""} if columns.input else {}
     if columns.has_prompt_texts:
         prompt, inputs[columns.input] = _split_prompt_text(prompt, losses)
@@ -97,10 +103,12 @@ def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) ->
 
 
 def _list_texts(msgs: Sequence[Msg], losses: LossLog, offset: int) -> list[str]:
-    """Returns the texts of messages of users and replies, which must alternate."""
+    """Returns the texts of user messages and replies. Raises `MessageError` if they do not alternate."""
     expected = [("user", "assistant")[index % 2] for index in range(len(msgs))]
     if not msgs or [msg.role for msg in msgs] != expected or len(msgs) % 2:
-        raise refuse_format(losses.format, "msgs", "expected pairs of a user message and a reply")
+        roles = shorten_repr([msg.role for msg in msgs], 60)
+        reason = f"expected pairs of a user message and a reply, got the roles {roles}"
+        raise refuse_format(losses.format, "msgs", reason)
     return [_write_text(msg, f"msgs[{offset + index}]", losses) for index, msg in enumerate(msgs)]
 
 
@@ -134,17 +142,17 @@ def _write_prompt_text(instruction: str, input: str) -> str:
 
 
 def _split_prompt_text(text: str, losses: LossLog) -> tuple[str, str]:
-    """Returns the instruction and the input of a prompt text.
+    """Returns the instruction and the input in a user message.
 
     Raises:
-        MessageError: The text is no prompt text.
+        MessageError: The message is not one of the two prompt texts of Stanford's Alpaca.
     """
     body = text.removesuffix(_RESPONSE)
     instruction, _, input = body.removeprefix(_WITH_INPUT).partition(_INPUT)
     for pair in ((instruction, input), (body.removeprefix(_WITHOUT_INPUT), "")):
         if _write_prompt_text(*pair) == text:
             return pair
-    raise refuse_format(losses.format, "msgs", "the message of the user is none of the prompt texts of Alpaca")
+    raise refuse_format(losses.format, "msgs", "the user message is not one of the prompt texts of Alpaca")
 
 
 _ALPACA: Final = _Columns("instruction", "output", "input", "system", "history")
@@ -153,7 +161,7 @@ _INPUT_OUTPUT: Final = _Columns("input", "output")
 _PROMPT_COMPLETION: Final = _Columns("prompt", "completion")
 
 ALPACA: Final = RowFormat(_ALPACA.names, partial(_read, _ALPACA), partial(_write, _ALPACA))
-"""Rows of Alpaca: `instruction`, `input` and `output`. `system` and `history` are from LLaMA-Factory."""
+"""Rows of Alpaca: `instruction`, `input` and `output`. LLaMA-Factory added the columns `system` and `history`."""
 
 STANFORD_ALPACA: Final = RowFormat(
     _STANFORD_ALPACA.names, partial(_read, _STANFORD_ALPACA), partial(_write, _STANFORD_ALPACA)

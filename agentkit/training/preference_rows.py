@@ -23,8 +23,8 @@ _OPENAI: Final = ("input", "preferred_output", "non_preferred_output")
 def read_preference(row: dict[str, Any], system: str | None) -> Sample:
     """Returns the sample of a row with the columns `chosen` and `rejected`, and optionally `prompt`.
 
-    The columns are lists of messages, or texts. Rows of OpenAI with `input`, `preferred_output` and
-    `non_preferred_output` are read too.
+    Each column contains a list of messages or a text. Rows of OpenAI's preference fine-tuning are read too. These
+    rows have the columns `input`, `preferred_output` and `non_preferred_output`.
 
     Raises:
         MessageError: The row is invalid.
@@ -36,7 +36,7 @@ def read_preference(row: dict[str, Any], system: str | None) -> Sample:
 
 
 def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
-    """Converts a row of OpenAI's preference fine-tuning."""
+    """Returns a row of OpenAI's preference fine-tuning with the columns `prompt`, `chosen` and `rejected`."""
     request = get_object(row.get("input"), "input")
     others = {key: value for key, value in request.items() if key != "messages"}
     chosen, rejected = row.get("preferred_output"), row.get("non_preferred_output")
@@ -63,7 +63,7 @@ def write_preference(sample: Sample, losses: LossLog, first: Sample) -> dict[str
         MessageError: The sample has no rejected conversation.
     """
     if not sample.rejected:
-        raise refuse_format(losses.format, "rejected", "there is no rejected conversation")
+        raise refuse_format(losses.format, "rejected", "the sample has no rejected conversation")
     losses.check_fields(sample, "weights", "tokens")
     writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
     row: dict[str, Any] = {

@@ -1,9 +1,12 @@
-"""`splice_tokens`: encodes a text in which recorded token ids replace the texts of replies.
+"""`splice_tokens`: returns the token ids of a conversation, with the recorded token ids of its replies.
 
-Only the texts between the recorded replies are encoded. The text before a recorded reply is encoded without the
-reply, as on the server. Some tokenizers add a space to the start of a text. The text after a recorded reply is
-therefore encoded together with the reply, and only the tokens after the reply are used. If one token contains the
-end of the reply and later text, the text after the reply is encoded alone.
+A server can record the token ids that a model wrote, and these ids must be trained. If the text of a reply is
+encoded again, the ids can differ. Therefore only the texts between the recorded replies are encoded:
+
+- The text before a recorded reply is encoded without the reply, as on the server.
+- The text after a recorded reply is encoded together with the text of the reply, because some tokenizers add a
+  space to the start of each text. Only the tokens after the reply are used.
+- If one token contains the end of the reply and later text, the text after the reply is encoded alone.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ from agentkit.errors import MessageError
 from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.reprs import shorten_repr
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.text_encoder import Decode, Encode, encode_checked, find_tokens
+from agentkit.training.text_encoder import Decode, Encode, encode_checked, find_tokens, is_stop_token
 from agentkit.training.text_spans import Span, merge_spans
 
 __all__ = ["splice_tokens"]
 
 _get_start: Final = itemgetter(0)
-_ADVICE: Final = "Record the ids that the model wrote in this reply, pass its tokenizer, or remove the ids."
+_ADVICE: Final = "Pass the ids of this reply and the tokenizer of the model, or remove the ids from `tokens`."
 
 
 def splice_tokens(
@@ -34,13 +37,14 @@ def splice_tokens(
     special: Collection[int],
     train_thinking: bool,
 ) -> tuple[list[int], list[Span]]:
-    """Encodes the texts between recorded replies. Returns all token ids, and the spans of trained tokens.
+    """Returns the token ids of a conversation with recorded replies, and the spans of the trained tokens.
 
     Args:
-        rendered: Sample with recorded token ids.
-        trained: Trained parts of the text.
+        rendered: Rendered sample with recorded token ids.
+        trained: Spans of the trained parts of the rendered text.
         encode: Function that encodes a text.
-        decode: Function that decodes token ids, to compare them with the reply. None omits this check.
+        decode: Function that decodes token ids, to compare the ids with the text of the reply. None means that the
+            ids are not compared.
         special: Ids of special tokens.
         train_thinking: False if no thinking is trained.
 
@@ -49,21 +53,23 @@ def splice_tokens(
     """
     ids, spans, before, position = list[int](), list[Span](), 0, 0
 
+    stop = rendered.template.check().stop_token
+
     def add(piece: tuple[Sequence[int], list[Span]]) -> None:
         spans.extend((first + len(ids), last + len(ids)) for first, last in piece[1])
         ids.extend(piece[0])
 
     for start, end, recorded in _list_recorded(rendered, encode, decode, special, train_thinking):
-        add(_encode_part(encode, rendered.text[before:start], position - before, before, trained))
+        add(_encode_part(encode, rendered.text[before:start], position - before, before, trained, stop))
         is_trained = any(first < end and last > start for first, last in trained)
         add((recorded, [(0, len(recorded))] if is_trained else []))
         before, position = start, end
-    add(_encode_part(encode, rendered.text[before:], position - before, before, trained))
+    add(_encode_part(encode, rendered.text[before:], position - before, before, trained, stop))
     return ids, merge_spans(spans)
 
 
 def _encode_part(
-    encode: Encode, text: str, start: int, offset: int, trained: Sequence[Span]
+    encode: Encode, text: str, start: int, offset: int, trained: Sequence[Span], stop: str
 ) -> tuple[Sequence[int], list[Span]]:
     """Returns the token ids of a text from the index `start` on, and the spans of the trained ids among them.
 
@@ -73,12 +79,14 @@ def _encode_part(
         start: Index of the first character in `text` whose token is returned.
         offset: Position of `text` in the rendered conversation.
         trained: Trained spans of the rendered conversation.
+        stop: Stop token of the template.
     """
     ids, offsets = encode_checked(encode, text)
     first = bisect_left(offsets, start, key=_get_start)
-    if start and first and offsets[first - 1][1] > start:
-        return _encode_part(encode, text[start:], 0, offset + start, trained)
-    spans = [find_tokens(offsets, max(begin - offset, start), end - offset) for begin, end in trained]
+    token_end = offsets[first - 1][1] if start and first else start
+    if token_end > start and not is_stop_token(text, start, token_end, stop):
+        return _encode_part(encode, text[start:], 0, offset + start, trained, stop)
+    spans = [find_tokens(offsets, max(begin - offset, start), end - offset, text, stop) for begin, end in trained]
     return ids[first:], [(begin - first, end - first) for begin, end in spans if first <= begin < end]
 
 
@@ -117,37 +125,42 @@ def _list_recorded(
 
 
 def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
-    """Returns the span of a reply that recorded token ids replace."""
+    """Returns the span of the text of a reply that the recorded token ids replace.
+
+    Raises:
+        MessageError: The recorded token ids cannot replace the text.
+    """
     place, msg = f"msgs[{index}]", rendered.sample.msgs[index]
     has_hidden_thinking = not train_thinking and any(block.type == "thinking" for block in msg.blocks)
     if has_hidden_thinking or isinstance(rendered.sample.get_weight(index), tuple):
         reason = "parts of a reply with recorded token ids cannot be excluded from training"
-        raise MessageError(place, reason, "Use one weight for the message, or remove its token ids.")
+        raise MessageError(place, reason, "Train the whole reply, or remove its token ids.")
     if not rendered.is_unchanged(index):
-        reason = "the chat template writes the reply or its prompt differently when other messages follow"
-        raise MessageError(place, reason, "Use split_rewritten().")
+        name = rendered.template.name
+        reason = f"the chat template {name!r} changes the text of the reply or its prompt when messages follow"
+        raise MessageError(place, reason, "Pass each sample that split_rewritten() returns.")
     spans = rendered.find_reply(index)
     if not spans:
-        reason = "the chat template writes no text for the reply, but it has recorded token ids"
+        reason = "the chat template writes no text for the reply, but the reply has recorded token ids"
         raise MessageError(place, reason, "Remove the token ids, or use another template.")
     return spans[0][0], spans[-1][1]
 
 
 def _check_prompt(rendered: ReplySpans, index: int, recorded: list[int], encode: Encode) -> None:
-    """Checks that recorded ids do not start with the generation prompt."""
+    """Raises an error if the recorded ids start with the generation prompt, which the model did not write."""
     start, _ = rendered.find_reply(index)[0]
     for prompt in rendered.prompts:
         ids = list(encode_checked(encode, prompt)[0])
         if ids and recorded[: len(ids)] == ids and not rendered.text.startswith(prompt, start):
-            reason = f"the token ids start with the generation prompt {prompt!r}, which is no part of the reply"
+            reason = f"the token ids start with the generation prompt {prompt!r}, which is not part of the reply"
             raise MessageError(f"msgs[{index}]", reason, _ADVICE)
 
 
 def _check_text(blocks: Sequence[Block], place: str, recorded: list[int], decode: Decode) -> None:
-    """Checks that the text of recorded ids contains the texts of a reply. White space is ignored."""
+    """Raises an error if the text of the recorded ids lacks a text of the reply. White space is ignored."""
     text = decode(recorded)
     if text is None:
-        raise MessageError(place, "a recorded id is no token of the tokenizer", _ADVICE)
+        raise MessageError(place, "the tokenizer has no token for a recorded id", _ADVICE)
     missing = _find_missing(blocks, text)
     if missing is not None:
         written, expected = shorten_repr(text, 60), shorten_repr(missing, 60)

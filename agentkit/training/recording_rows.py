@@ -1,4 +1,4 @@
-"""Rows with the request and the reply of one model call, as `compare` returns them."""
+"""Rows with the request and the reply of one model call: results of `compare` as dicts."""
 
 from __future__ import annotations
 
@@ -24,20 +24,23 @@ _OUTCOME: Final = (
     *("ledger", "tokens", "tokens_estimated", "finish_reason", "usage", "error", "first_token", "total", "price"),
     *("fingerprint", "replayed"),
 )
-"""Further columns of a result of `compare`."""
+"""Columns of a result of `compare` that do not become part of a sample."""
 _OWN: Final = "agentkit"
-"""Provider of the rows that `dump_rows` writes. Their request contains messages of agentkit."""
+"""Provider name in the rows that `dump_rows` writes. Their requests have agentkit's own message format."""
 
 
 def _read(row: dict[str, Any], system: str | None) -> Sample:
-    """Returns the sample of a row: the result of `compare` as a dict (`ComparisonResult.to_dict`).
+    """Returns the sample of a row, which is a result of `compare` as a dict (`ComparisonResult.to_dict`).
 
-    The file that `compare(record=…)` writes has only a fingerprint of the request. Its rows need the messages that
-    were sent, from the argument `prompt` of `load_rows`.
+    The rows of a file that `compare(record=…)` wrote have only a fingerprint of the request. For these rows, the
+    argument `prompt` of `load_rows` contains the messages that were sent.
+
+    Raises:
+        MessageError: The row is invalid, or has no reply or no request.
     """
     if row.get("reply") is None:
-        error = as_object(row.get("error"))
-        refuse("reply", f"the model call failed ({error.get('class', 'no error')}), so there is no reply")
+        error = as_object(row.get("error")).get("class")
+        refuse("reply", f"the model call failed ({error})" if error else "the row has no reply")
     request = as_object(parse_if_text(row.get("request"), "request"))
     if not request:
         refuse("request", "the row has no request", "Pass the messages that were sent as `prompt`.")
@@ -45,8 +48,8 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     try:
         prompt = load_native(provider, request)
     except ProviderError as error:
-        advice = f"Use one of {', '.join(error.available)}."
-        refuse("provider", f"there is no provider {error.name!r}", advice)
+        advice = f"Fix or remove the row. The providers are {', '.join(error.available)}."
+        refuse("provider", f"no provider has the name {error.name!r}", advice)
     if provider == _OWN:
         tools: Any = request.get("tools") or ()
     else:
@@ -79,7 +82,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 
 
 def _dump(value: dict[str, Any]) -> str:
-    """Returns JSON text, because objects with different keys would give the rows no common schema."""
+    """Returns a value as JSON text. As objects with different keys, the rows would have no common schema."""
     return json.dumps(value, ensure_ascii=False)
 
 

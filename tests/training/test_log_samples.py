@@ -281,7 +281,7 @@ def test_each_sample_starts_with_the_request(log: list[Msg]) -> None:
 
 
 def test_invalid_arguments_are_errors() -> None:
-    with pytest.raises(OptionError, match="viewers: there is no reply of 'Bob' in the log"):
+    with pytest.raises(OptionError, match="viewers: no agent with the name 'Bob' wrote a reply in the log"):
         samples_from_log(LOG, viewers=["Bob"])
     with pytest.raises(EmptyConversationError):
         samples_from_log([])

@@ -302,7 +302,7 @@ def test_recorded_ids_are_always_those_of_the_result(texts: list[tuple[str, str]
     {
         "other text": (spell("Here."), r"have the text 'Here.', which does not contain 'There.'"),
         "part of the text": (spell("There"), "have the text 'There', which does not contain 'There.'"),
-        "unknown id": ([1_000_000], "a recorded id is no token of the tokenizer"),
+        "unknown id": ([1_000_000], "the tokenizer has no token for a recorded id"),
         "with the next turn": (
             [*spell("There."), *STOP, *spell("\n"), *PROMPT[:1]],
             "continue after the stop token",
@@ -312,7 +312,7 @@ def test_recorded_ids_are_always_those_of_the_result(texts: list[tuple[str, str]
 def test_ids_that_cannot_be_those_of_a_reply_are_an_error(ids: list[int], error: str) -> None:
     sample = Sample([QUESTION, Msg("Friday", "There.", "assistant")], tokens={1: ids})
     for template in (MARKED, UNMARKED):
-        with pytest.raises(MessageError, match=rf"msgs\[1\]: .*({error}).* Record the ids") as info:
+        with pytest.raises(MessageError, match=rf"msgs\[1\]: .*({error}).* Pass the ids") as info:
             tokenize(sample, template, TOKENIZER)
         assert "Record the ids" in info.value.advice
 

@@ -258,7 +258,7 @@ def test_rows_of_stanford_alpaca_have_prompt_texts() -> None:
     )
     assert samples[1].msgs[0].text.endswith("request.\n\n### Instruction:\nWhere?\n\n### Response:\n")
     assert dump("stanford_alpaca", *samples) == rows
-    with pytest.raises(MessageError, match="none of the prompt texts of Alpaca"):
+    with pytest.raises(MessageError, match="not one of the prompt texts of Alpaca"):
         dump("stanford_alpaca", Sample([USER, REPLY]))
     with pytest.raises(MessageError, match="expected pairs of a user message"):
         dump("stanford_alpaca", Sample([Msg("system", "Hm.", "system"), *samples[0].msgs]))
@@ -293,7 +293,7 @@ def test_preference_pairs() -> None:
     ]
     assert load("preference", *rows) == [sample] * 4
     assert load("preference", rows[0], system="Hm.")[0].rejected[0] == Msg("system", "Hm.", "system")
-    with pytest.raises(MessageError, match="there is no rejected conversation"):
+    with pytest.raises(MessageError, match="the sample has no rejected conversation"):
         dump("preference", Sample([USER, REPLY]))
 
 
@@ -469,8 +469,8 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
         Sample([Msg("a", [TextBlock("a"), TextBlock("b")], "assistant")], weights=[[0, 1]]),
         "weights of blocks",
     ),
-    "a trained user": ("openai", Sample([USER], weights=[1]), "the weight 1 is not that of a reply"),
-    "an untrained user": ("openai", Sample([USER], weights=[0]), "the weight 0 is not that of a reply"),
+    "a trained user": ("openai", Sample([USER], weights=[1]), "no field for its weight 1"),
+    "an untrained user": ("openai", Sample([USER], weights=[0]), "no field for its weight 0"),
     "an empty name": (
         "openai",
         Sample([Msg("", "Where?", "user")]),
@@ -479,17 +479,17 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
     "a text after a call": (
         "openai",
         Sample([USER, Msg("assistant", [*CALL.blocks, TextBlock("Wait.")], "assistant")]),
-        r"msgs\[1\].content\[1\]: the format has one thinking before the content",
+        r"msgs\[1\].content\[1\]: the format has one thinking text before the content",
     ),
     "two thinking blocks": (
         "trl",
         Sample([USER, Msg("assistant", [ThinkingBlock("a"), ThinkingBlock("b")], "assistant")]),
-        r"msgs\[1\].content\[1\]: the format has one thinking before the content",
+        r"msgs\[1\].content\[1\]: the format has one thinking text before the content",
     ),
     "a thinking after the text": (
         "atif",
         Sample([USER, Msg("assistant", [TextBlock("a"), ThinkingBlock("b")], "assistant")]),
-        r"msgs\[1\].content\[1\]: the format has one thinking before the content",
+        r"msgs\[1\].content\[1\]: the format has one thinking text before the content",
     ),
     "the replies of other agents": (
         "trl",
@@ -550,7 +550,7 @@ def test_a_loss_is_reported(format: str, sample: Sample, text: str) -> None:
         "two questions": (
             "input_output",
             Sample([USER, REPLY, USER, REPLY]),
-            "one message of a user and one reply",
+            "only one user message and one reply",
         ),
         "only a question": ("alpaca", Sample([USER]), "expected pairs of a user message"),
         "no reply": ("recording", Sample([USER]), "the last message is not a reply"),
@@ -610,9 +610,13 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "tools": ("openai", {"messages": [_MESSAGE], "tools": "{"}, "line 1, tools: the text is not JSON"),
     "a tool": ("openai", {"messages": [_MESSAGE], "tools": [{}]}, "the name of the tool is empty"),
     "a speaker": ("sharegpt", {"conversations": [{"from": "x", "value": "a"}]}, "expected a speaker"),
-    "no prompt": ("alpaca", {"output": "a"}, "instruction: the row has no such column"),
+    "no prompt": ("alpaca", {"output": "a"}, "instruction: the row has no text in this column"),
     "a number": ("alpaca", {"instruction": 1}, "instruction: expected a text, got 1"),
-    "a history": ("alpaca", {"instruction": "a", "history": [["a"]]}, r"history\[0\]: expected the text"),
+    "a history": (
+        "alpaca",
+        {"instruction": "a", "history": [["a"]]},
+        r"history\[0\]: expected a list of a user text",
+    ),
     "one side": ("preference", {"chosen": "a"}, "rejected: the row has no conversation in this column"),
     "a version": ("atif", {"schema_version": "2"}, "schema_version: expected a version"),
     "a step": (
