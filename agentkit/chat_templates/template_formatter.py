@@ -38,10 +38,10 @@ _SPACED: Final = Note(Disposition.CARRIED, "a space added inside each control to
 
 
 class ChatTemplateFormatter(FormatterBase):
-    """Formatter whose requests are `{"prompt": TEXT}`. `ChatTemplate.formatter` creates it.
+    """Formatter whose requests are `{"prompt": TEXT}`. `ChatTemplate.formatter` returns such a formatter.
 
-    The text ends with the start of an assistant turn, if the template can write such a start. Formatters of APIs
-    that take the text of a prompt are subclasses.
+    The text ends with the start of an assistant turn if the template can write such a start. The formatters for
+    APIs that accept the text of a prompt are subclasses of this class.
 
     Args:
         template: Chat template of the model, or a name or path for `find_template`.
@@ -53,12 +53,14 @@ class ChatTemplateFormatter(FormatterBase):
         on_special_tokens: Treatment of control tokens in texts of users, in tool results, in names of speakers and
             in declarations of tools: `keep`, `raise` or `space`, as in `ChatTemplate.render`. With `raise`, the
             error has the place of the text. With `space`, the ledger lists the changed texts.
-        server_adds_bos: True if the server adds the bos token to each prompt. The text then omits the bos token
-            that the template writes at its start. None means the result of `expects_bos`.
+        server_adds_bos: True if the server adds the bos token to each prompt. The text of the request then omits
+            the bos token at its start. None means the result of `expects_bos`.
         **options: See `FormatterBase`.
 
     Raises:
         OptionError: There is no template, or an option is invalid.
+        TemplateError: The text of the template is invalid.
+        MissingExtraError: A package that the template requires is not installed.
     """
 
     base = Capabilities(name="chat template", output="prompt", layout=LAYOUT)
@@ -88,7 +90,7 @@ class ChatTemplateFormatter(FormatterBase):
         super().__init__(model, **options)
 
     def expects_bos(self) -> bool:
-        """Returns True if servers of the API usually add the bos token to prompts of this template."""
+        """Returns True if servers of the API usually add the bos token to prompts. This class returns False."""
         return False
 
     def get_parser_options(self, plan: Plan) -> dict[str, Any]:
@@ -96,7 +98,7 @@ class ChatTemplateFormatter(FormatterBase):
         return {"response_template": self.response_template, "tools": plan.tools}
 
     def capabilities(self, model: str | None = None) -> Capabilities:
-        """Returns the rules of the template, with the changes of `model_rules`. `model` has no effect."""
+        """Returns the capabilities of the template, changed by `model_rules`. `model` has no effect."""
         return self._rules if self.model_rules is None else self.model_rules.apply(self._rules)
 
     @cached_property
@@ -174,7 +176,7 @@ class ChatTemplateFormatter(FormatterBase):
             raise OptionError("response_template", reason, "Pass the response template of this model.") from None
 
     def list_stop_texts(self) -> list[str]:
-        """Returns the stop texts of a request: the text that ends a turn, unless this text is a control token.
+        """Returns the texts at which a server must stop: the end of a turn, unless it is a control token.
 
         A server always stops at a control token that ends a turn, such as `<|im_end|>`.
         """
@@ -190,7 +192,7 @@ class ChatTemplateFormatter(FormatterBase):
     def list_reply_tokens(self) -> list[str]:
         """Returns the control tokens in the markers of the response template, which a server must not remove.
 
-        If the control tokens of the tokenizer are unknown, the result has all markers that are texts.
+        If the control tokens of the tokenizer are unknown, the result has all markers except regular expressions.
         """
         if self.response_template is None:
             return []
@@ -216,11 +218,11 @@ def _list_notes(rendered: RenderedChat, msgs: Sequence[TracedMessage]) -> Iterat
 
 
 def _find_origin(place: str, msgs: Sequence[TracedMessage]) -> Provenance:
-    """Returns the origin of the block at a place of the rewritten conversation."""
+    """Returns the origin of the block at a place of `msgs`. Returns other places, such as `tools`, unchanged."""
     match = _PLACE.fullmatch(place)
     return msgs[int(match[1])].block_origins[int(match[2])] if match else place
 
 
 def _as_texts(marker: object) -> list[str]:
-    """Returns the texts of a marker, which is a text, a list of texts, or None."""
+    """Returns a list of the texts of a marker. The marker is a text, a list of texts, or None."""
     return [marker] if isinstance(marker, str) else [str(text) for text in as_list(marker)]

@@ -1,4 +1,4 @@
-"""`find_template` and `find_response_template`: return the template for a name, a path or a declaration."""
+"""`find_template` and `find_response_template`: find templates by name, by path or by declaration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def find_template(source: ChatTemplate | str | Path | None, place: str = "templa
     Raises:
         OptionError: `source` is None or has a wrong type, there is no template with this name or path, or a file
             is damaged.
-        MissingExtraError: The package gguf is not installed, but the template is in a GGUF file.
+        TemplateError: The text of the template is invalid.
+        MissingExtraError: The package jinja2 is not installed, or the package gguf for a GGUF file.
 
     Example:
         >>> find_template("zephyr").name
@@ -79,5 +80,6 @@ def find_response_template(source: ResponseTemplate | Mapping[str, Any] | str) -
         return ResponseTemplate(source)
     if source not in RESPONSE_NAMES:
         reason = f"expected a response template, got {shorten_repr(source, 60)}"
-        raise OptionError("response_template", reason, f"Pass a ResponseTemplate, or {', '.join(RESPONSE_NAMES)}.")
+        advice = f"Pass a ResponseTemplate, a declaration, or one of the names {', '.join(RESPONSE_NAMES)}."
+        raise OptionError("response_template", reason, advice)
     return ResponseTemplate.builtin(source)

@@ -29,7 +29,7 @@ __all__ = [
 
 
 _LONGEST_TOKEN: Final = 200
-"""Characters before a text that can be the start of a control token."""
+"""Maximum number of characters before a text that are searched for the start of a control token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class WrittenMessages:
 
     Attributes:
         messages: The messages.
-        texts: All texts, in order.
+        texts: Texts of the blocks, in order.
         media: Media blocks in order, each with its part in `messages`.
         omitted: Blocks that templates cannot write.
     """
@@ -76,7 +76,7 @@ class WrittenMessages:
 
 
 def keep_text(text: str, place: str) -> str:
-    """Returns a text unchanged."""
+    """Returns a text unchanged. This function is the default for the argument `protect` of `write_messages`."""
     return text
 
 
@@ -93,13 +93,13 @@ def write_messages(
     Args:
         msgs: The conversation.
         separator: Text between two text blocks of a message.
-        protect: Function that returns the text to write for a text of a user, a tool result or a name. The
-            arguments are the text and its place.
+        protect: Function that changes or refuses texts of users, tool results and names. Its arguments are a text
+            and the place of the text. It returns the text to write.
         kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
     """
     written = WrittenMessages()
     for index, msg in enumerate(msgs):
-        if isinstance(msg.content, str):  # most messages
+        if isinstance(msg.content, str):  # a faster way for most messages
             _write_text(written, msg, msg.content, index, protect)
         else:
             _MessageWriter(written, msg, index, separator, protect, kinds, not msg.content).write(msg.content)
@@ -213,14 +213,14 @@ class _MessageWriter:
     def _add_text(self, text: str, path: BlockPath, type: str = "text") -> None:
         if self.protect is not keep_text and self.msg.role == "user" and not self.separator:
             earlier = "".join([part.get("text", "") for part in self.parts])[-_LONGEST_TOKEN:]
-            if self._protect(earlier + text, path) != earlier + text:  # two texts together are a control token
+            if self._protect(earlier + text, path) != earlier + text:  # the joined texts contain a control token
                 text = f" {text}"
         self.parts.append({"type": "text", "text": text})
         self.written.texts.append(WrittenText(path, text, type))
 
     def _add_media(self, block: MediaBlock, path: BlockPath) -> None:
         if block.type not in self.kinds:
-            self._omit(path, f"the template has no placeholder for {block.type}")
+            self._omit(path, f"the chat template has no placeholder for {block.type}")
             return
         part = {"type": block.type}
         self.parts.append(part)
@@ -232,10 +232,10 @@ class _MessageWriter:
 
 
 def adapt_message(message: Mapping[str, Any], needs_parts: bool, text_arguments: bool) -> dict[str, Any]:
-    """Returns a message with the types of values that some templates require.
+    """Returns a copy of a message, with the types of values that some templates require.
 
     Args:
-        message: Message for templates.
+        message: Message in the format of `write_messages`.
         needs_parts: True to write a content that is a string as a list of one part.
         text_arguments: True to write the arguments of tool calls as JSON text.
     """
