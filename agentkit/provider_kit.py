@@ -27,6 +27,8 @@ To write a converter, from messages to a request:
 - Opaque state of blocks: `OpaqueState`, `get_state_fields`.
 - Texts for APIs without tool roles: `CALL_TEXT`, `RESULT_TEXT`, `ERROR_TEXT`.
 - Prompt caches: `CacheBreakpoints`, `place_cache_breakpoints`, `stable_blocks`.
+- Changes that `convert` makes itself: append a `Provenance` and a `Note` with a `Disposition` to
+  `LegalConversation.notes`, so that the ledger lists the change.
 - Errors: `ConversionError`, `InputError`, `OptionError`, `AgentkitError`, and `check_choice` for an option.
 
 To write a parser, from native events to a message:
@@ -118,6 +120,9 @@ if TYPE_CHECKING:
     from agentkit.json_values import native_to_json as native_to_json
     from agentkit.json_values import parse_arguments as parse_arguments
     from agentkit.json_values import read_arguments as read_arguments
+    from agentkit.ledger.entries import Disposition as Disposition
+    from agentkit.ledger.entries import Note as Note
+    from agentkit.ledger.provenance import Provenance as Provenance
     from agentkit.legalize.alternating_turns import RESULT_TURN as RESULT_TURN
     from agentkit.legalize.conversation import LegalConversation as LegalConversation
     from agentkit.legalize.conversation import split_results as split_results
@@ -225,6 +230,8 @@ else:
                 "native_to_json parse_arguments read_arguments"
             ),
             "agentkit.lazy_names": "import_on_first_use",
+            "agentkit.ledger.entries": "Disposition Note",
+            "agentkit.ledger.provenance": "Provenance",
             "agentkit.legalize.alternating_turns": "RESULT_TURN",
             "agentkit.legalize.conversation": "LegalConversation split_results",
             "agentkit.legalize.request_spec": "Request RequestSpec",

@@ -57,7 +57,8 @@ class Capabilities:
         output_recursion: Where an output schema may refer to itself: "any" (everywhere), "optional" (only in
             properties that are not required), or "none". For other recursive schemas, `output` is treated as
             "prompt".
-        cache_breakpoints: True if content parts can have a marker for the prompt cache.
+        cache_breakpoints: True if content parts can have a marker for the prompt cache. `convert` writes the
+            markers, so only a `convert` for several servers or models needs this field.
         layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
         tools: Rules for tool declarations, calls and results.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, cast
 
 from agentkit.errors import OptionError
+from agentkit.json_values import find_value
 from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["HasLayout", "LayoutSource", "OptionLayout", "WireLayout", "as_layout"]
@@ -39,8 +40,8 @@ class OptionLayout:
             be the JSON text of the schema.
         object_formats: Values at a path in `outputs` that ask for a JSON object without a schema, such as `json`.
         read_schemas: Functions that convert a schema from another format, such as OpenAPI's, to a JSON schema. The
-            keys of the map are the request keys that contain the schemas, such as `parameters`. For a path in
-            `outputs`, the map contains the last key of the path.
+            keys of the map are the request keys that contain the schemas, such as `parameters`. For a path, the
+            map contains the last key of the path.
     """
 
     function_types: frozenset[str] = frozenset({"function"})
@@ -73,8 +74,8 @@ class WireLayout:
             `function_declarations`.
         tool_wrapper: Key under which a tool object contains its declaration. Empty if the object is the
             declaration.
-        tool_schemas: Keys under which a declaration can contain the JSON schema of the parameters. The first key
-            whose value is an object is used.
+        tool_schemas: Paths under which a declaration can contain the JSON schema of the parameters, such as
+            "parameters" or "inputSchema.json". The first path with a value is used.
         containers: Keys of objects in which a request nests other keys, such as `config`.
         parts: Keys under which a turn can contain the list of its parts.
         type: Key of the type, in a part, in a media object, or in a turn without a role. Parts that differ only in
@@ -89,7 +90,7 @@ class WireLayout:
         media: Map from keys of media to the kind of media: "image", "audio", "video" or "document".
         media_data: Paths of the data or URL in a media object. A path is one key, or several nested keys separated
             by dots, such as "source.bytes". The first path with a value is used.
-        media_types: Keys of the media type in a media object.
+        media_types: Keys of the media type, or of a file suffix such as `txt`, in a media object.
         media_details: Paths of the level of detail. Each path starts in a media object, or in the part that
             contains the media object.
         media_texts: Map for media objects that contain a text instead of media, from the type of the object to the
@@ -189,6 +190,11 @@ class WireLayout:
         return not self.result_keys.isdisjoint(part) or any(
             part.get(key) == label for key, label in self.result_labels
         )
+
+    def find_schema(self, declaration: Mapping[str, Any]) -> tuple[str, Any]:
+        """Returns the path and the value of the parameters of a tool. Returns ("", None) if they are missing."""
+        values = ((path, find_value(declaration, path)) for path in self.tool_schemas)
+        return next(((path, value) for path, value in values if value is not None), ("", None))
 
     def read_parts(self, turn: Mapping[str, Any]) -> list[Any]:
         """Returns the list of parts of a turn, or an empty list if the turn has no parts."""

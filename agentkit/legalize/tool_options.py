@@ -170,12 +170,12 @@ def declare_called_tools(conversation: LegalConversation, context: StageContext)
     blocks = (block for content in contents for block in content)
     names = dict.fromkeys(block.name for block in blocks if isinstance(block, ToolUseBlock))
     if names:
-        reason = (
-            "the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls"
-        )
+        reason = "the API requires declarations of all tools that were called"
+        choice = ToolChoice("none") if "none" in context.spec.capabilities.tools.choices else None
+        if choice:
+            reason += "; tool_choice 'none' forbids new calls"
         context.ledger.add_synthesis("declared tools", reason)
-        tools = tuple(map(_declare, names))
-        context.spec = replace(context.spec, tools=tools, tool_choice=ToolChoice("none"))
+        context.spec = replace(context.spec, tools=tuple(map(_declare, names)), tool_choice=choice)
     return conversation
 
 

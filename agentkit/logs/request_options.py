@@ -180,13 +180,13 @@ def _server_types(tool: Mapping[str, Any], layout: WireLayout) -> Iterable[str |
 
 def _read_tool(tool: Mapping[str, Any], place: str, layout: WireLayout) -> Tool:
     fields: Mapping[str, Any] = as_object(tool.get(layout.tool_wrapper)) or tool
-    key = next((key for key in layout.tool_schemas if fields.get(key) is not None), "")
-    declaration = {"name": fields.get(layout.name), "parameters": _read_schema(fields.get(key), key, layout)}
+    path, schema = layout.find_schema(fields)
+    declaration = {"name": fields.get(layout.name), "parameters": _read_schema(schema, path, layout)}
     return Tool.from_dict({**fields, **declaration}, place)
 
 
-def _read_schema(schema: Any, key: str, layout: WireLayout) -> Any:
-    read = layout.options.read_schemas.get(key)
+def _read_schema(schema: Any, path: str, layout: WireLayout) -> Any:
+    read = layout.options.read_schemas.get(path.rpartition(".")[2])
     return read(schema) if read is not None and isinstance(schema, dict) else schema
 
 
@@ -222,7 +222,7 @@ def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema |
         value = find_value(items, path)
         if isinstance(value, str):
             value = "json_object" if value in layout.options.object_formats else parse_arguments(value)
-        schema = _read_schema(value, path.rpartition(".")[2], layout)
+        schema = _read_schema(value, path, layout)
         if schema and isinstance(schema, dict | str):
             with suppress(OptionError, MessageError):
                 return as_output_schema(cast("dict[str, Any] | str", schema))
@@ -257,7 +257,8 @@ def _find_markers(value: object, place: str, layout: WireLayout, depth: int = 0)
     fields: dict[str, Any] = as_object(value)
     if any(fields.get(key) is not None for key in layout.cache_markers):
         yield place or "request"
-    json_keys = layout.json.union(layout.tool_schemas) if layout.name in fields else ()
+    schema_keys = (path.partition(".")[0] for path in layout.tool_schemas)
+    json_keys = layout.json.union(schema_keys) if layout.name in fields else ()
     for key, item in fields.items():
         if isinstance(item, dict | list) and key not in json_keys:
             yield from _find_markers(cast("object", item), f"{place}.{key}" if place else key, layout, depth + 1)

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, cast
 
 from agentkit.capabilities.wire_layout import WireLayout
+from agentkit.json_values import as_object
 from agentkit.ledger.places import BlockPath, format_place
 from agentkit.messages.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
@@ -149,7 +150,7 @@ def _find_block(
     labels = layout.labels | layout.cache_markers
     wanted = {text.strip() for text in _leaves(fragment, labels)} - {""}
     wanted |= {ids[text] for text in wanted if text in ids}
-    is_result = isinstance(fragment, dict) and layout.is_result(cast("dict[str, Any]", fragment))
+    is_result = isinstance(fragment, dict) and _has_result(cast("dict[str, Any]", fragment), layout)
     scored = [(_score(block, wanted, is_result), path, block) for path, block in _paths(msgs)] if wanted else []
     best = max((score for score, _, _ in scored), default=0)
     if not best:
@@ -162,6 +163,11 @@ def _find_block(
         else 0
     )
     return places[max(0, len(places) - 1 - later)][0]
+
+
+def _has_result(part: Mapping[str, Any], layout: WireLayout) -> bool:
+    """Returns True if a part is a tool result, or if it is a turn with tool results."""
+    return layout.is_result(part) or any(map(layout.is_result, map(as_object, layout.read_parts(part))))
 
 
 def _score(block: Any, wanted: set[str], is_result: bool) -> int:

@@ -11,7 +11,7 @@ from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.ledger.plan import Plan
 from agentkit.logs.request_options import load_request_options
 from agentkit.media.message_media import get_media
-from agentkit.messages.blocks import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.blocks import DocumentBlock, ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
 from agentkit.models.error_location import locate_block
@@ -55,12 +55,19 @@ def _lower(provider: Provider, model: str | None, msgs: list[Msg]) -> Plan:
     return provider.chat_formatter(model).lower(msgs, tools=make_tools())
 
 
-def _plan(provider: Provider, model: str | None, *, system: str = _SYSTEM, question: str = _QUESTION) -> Plan:
+def _plan(
+    provider: Provider,
+    model: str | None,
+    *,
+    system: str = _SYSTEM,
+    question: str = _QUESTION,
+    failed: bool = False,
+) -> Plan:
     msgs = [
         Msg("system", system, "system"),
         Msg("Ann", question, "user"),
         Msg("Friday", [TextBlock(_REPLY), _CALL], "assistant"),
-        Msg("tools", [ToolResultBlock(_CALL.id, _CALL.name, _RESULT)], "user"),
+        Msg("tools", [ToolResultBlock(_CALL.id, _CALL.name, _RESULT, is_error=failed)], "user"),
     ]
     return _lower(provider, model, msgs)
 
@@ -111,12 +118,15 @@ def _check_prompt_and_tools(provider: Provider, layout: WireLayout, model: str |
         if mark not in json_text(part):
             keys = sorted(key for key, value in items.items() if mark in json_text(value))
             names = ", ".join(map(repr, keys)) or "no key"
-            yield f"`{field}` is {getattr(layout, field)!r}, but {subject} under {names}"
+            yield (
+                f"`{field}` is {getattr(layout, field)!r}, but {subject} under {names}. If the request nests its "
+                "keys, check `containers`"
+            )
 
 
 def _check_keys(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
     """Checks that the token count of a request does not include ids, roles or other fixed values of the API."""
-    request = _plan(provider, model).request
+    request = _plan(provider, model, failed=True).request
     counted = {*RequestParts.of(request, layout).texts} - {"", "look", "system", "Ann", "Friday", "tools"}
     prompt = dict(layout.read_items(request)).get(layout.prompt)
     for key, value in dict.fromkeys(iterate_scalars([layout.read_turns(request), prompt])):
@@ -135,8 +145,8 @@ def _check_options(provider: Provider, layout: WireLayout, model: str | None) ->
         tools = cast("list[Tool]", loaded.get("tools") or [])
         if mode == "auto" and [tool.name for tool in tools] != [tool.name for tool in make_tools()]:
             yield f"the tools are loaded as {[tool.name for tool in tools]}. Check `tools` and `tool_wrapper`"
-        elif not all("placeName" in tool.parameters["properties"] for tool in tools[:1]):
-            yield "the parameters of a tool are not loaded. Check `tool_schemas`"
+        elif not all("placeName" in json_text(tool.parameters.get("properties")) for tool in tools[:1]):
+            yield "the parameters of a tool are not loaded. Check `tool_schemas` and `options.read_schemas`"
         elif mode != "auto" and loaded.get("tool_choice") != choice:  # a request may omit the default, "auto"
             yield f"the tool choice {choice} is loaded as {loaded.get('tool_choice')}. Check `options.choices`"
     if target.output == "schema":
@@ -180,13 +190,23 @@ def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> I
         yield f"the base64 data of an image is counted as {tokens:,} text tokens. Add the key of images to `media`"
 
 
+def _check_text_documents(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the token count of a request counts the text of a text document that is sent as base64 data."""
+    document = DocumentBlock.from_bytes(b"documentText " * 10, "text/plain")
+    request = _lower(provider, model, [Msg("Ann", [TextBlock(_QUESTION), document], "user")]).request
+    data = cast("Base64Source", document.source).data
+    if any(data in media.data for media in RequestParts.of(request, layout).media):
+        yield "the text of a text document is not counted. Check `media_types`"
+
+
 def _check_media_data(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
     """Checks that the layout names the keys for the data or the URL of each media item in a request."""
     for msgs in CONVERSATIONS.values():
         request = _lower(provider, model, msgs).request
         parts = RequestParts.of(request, layout)
         known = {*(media.data for media in parts.media), *parts.sealed}
-        unknown = [text for _, text in iterate_scalars(request) if isinstance(text, str) and text not in known]
+        texts = [text for _, text in iterate_scalars(request) if isinstance(text, str)]
+        unknown = [text for text in texts if text not in known and text.rpartition(",")[2] not in known]
         for block in (block for msg in msgs for block in get_media(msg).blocks):
             data = block.source.data if isinstance(block.source, Base64Source) else block.source.url
             if any(text == data or text.endswith(f",{data}") for text in unknown):  # the data can be in a data URL
@@ -200,5 +220,6 @@ _CHECKS: Final = (
     _check_places,
     _check_digest,
     _check_media,
+    _check_text_documents,
     _check_media_data,
 )

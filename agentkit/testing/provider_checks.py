@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from agentkit.argument_checks import check_option
 from agentkit.errors import AgentkitError
 from agentkit.formatting.formatter import FormatterBase
+from agentkit.messages.blocks import InvalidBlock
 from agentkit.messages.message import Msg
 from agentkit.models.registry import Provider, load_provider
 from agentkit.testing.conversations import CONVERSATIONS
@@ -60,7 +61,7 @@ def check_provider(
     - The endpoint sends the request, the model and the parameters. Its classification of errors never raises an
       exception.
     - `load_native` returns messages that give the same request again. For invalid input, `load_native` raises only
-      `AgentkitError`.
+      `AgentkitError`. Content of an unexpected type is refused, or becomes an `InvalidBlock`.
     - The parser returns the same message for a complete reply and for its stream, however the stream is split. The
       message has all texts and arguments, the usage and the finish reason. At least one sample must report usage.
 
@@ -132,6 +133,7 @@ def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
         # Names keep only letters, digits and underscores, because every API accepts these characters.
         msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]
         yield from collect_findings(name, _check_reload(provider, model, msgs))
+    yield from collect_findings("load_native", _check_unreadable_turn(provider, model))
     for value in _OTHER_VALUES:
         try:
             loaded = cast("Any", provider.load_native)(value)
@@ -156,6 +158,21 @@ def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Ite
     for mark, role in (("markAsked", "user"), ("markAnswer", "assistant")):
         if any(mark in msg.text and msg.role not in (role, "system") for msg in loaded):
             yield f"a turn with role {role!r} has another role after loading"
+
+
+def _check_unreadable_turn(provider: Provider, model: str | None) -> Iterator[str]:
+    """Checks that a turn whose content is not a list or a text is refused or kept as an invalid block."""
+    layout = provider.layout
+    request = provider.chat_formatter(model).lower([Msg("Ann", "markAsked", "user")]).request
+    turns = layout.read_turns(request)
+    keys = [key for key in layout.parts if turns and key in turns[-1]]
+    for key in keys:
+        try:
+            loaded = cast("Any", provider.load_native)({**request, layout.turns: [{**turns[-1], key: 3}]})
+        except AgentkitError:
+            continue
+        if not any(isinstance(block, InvalidBlock) for msg in loaded for block in msg.blocks):
+            yield f"a turn with the value 3 under {key!r} is loaded without an error and without an InvalidBlock"
 
 
 _OTHER_VALUES: Final[tuple[Any, ...]] = (

@@ -75,7 +75,7 @@ class FakeService(ABC):
         return None
 
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
-        """Returns True if the request asks for a stream.
+        """Returns True if the request asks for a stream. The default reads the key `stream` of the body.
 
         Args:
             verb: Part of the path that names the operation. Empty if the path has no such part.

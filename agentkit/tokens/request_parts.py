@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.json_values import find_value
+from agentkit.messages.media_types import guess_media_type
 from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["MediaPart", "RequestParts", "compact_json"]
@@ -128,7 +129,8 @@ class RequestParts:
                 elif key in holders:
                     self._add_special(fields, key, item, waiting)
                 elif kind is list:
-                    extend(item)
+                    if key not in uncounted:
+                        extend(item)
                 elif kind is dict and key not in uncounted:
                     push(item)
 
@@ -152,6 +154,8 @@ class RequestParts:
         if isinstance(item, list):  # images of a turn, or the frames of a video
             for inner in cast("list[Any]", item):
                 self.media.append(MediaPart("image", inner if isinstance(inner, str) else ""))
+        elif encoded := _find_base64_text(item, ""):
+            self.sealed.append(encoded)
         elif not isinstance(item, dict):
             detail = _find_value(part, self.layout.media_details)
             text = item if isinstance(item, str) else ""
@@ -169,9 +173,11 @@ class RequestParts:
             waiting += text if isinstance(text, list) else [text]
             return
         media_type = str(_find_value(fields, layout.media_types) or "")
+        if "/" not in media_type:  # a suffix, such as `txt`
+            media_type = guess_media_type(f".{media_type}") or ""
         data = _find_value(fields, layout.media_data)
-        if media_type.startswith("text/") and isinstance(data, str) and ":" not in data[:64]:
-            self.sealed.append(data)  # base64 text of a text document
+        if text := _find_base64_text(data, media_type):
+            self.sealed.append(text)
             return
         named = media_type.partition("/")[0] or str(part.get(layout.type))
         detail = _find_value(fields, layout.media_details) or _find_value(part, layout.media_details)
@@ -213,6 +219,16 @@ def _find_value(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
         if value:
             return value
     return None
+
+
+def _find_base64_text(data: object, media_type: str) -> str:
+    """Returns the base64 data of a text document. Returns an empty string for a URL and for other media."""
+    if not isinstance(data, str):
+        return ""
+    if data.startswith("data:text/"):
+        header, _, text = data.partition(",")
+        return text if header.endswith(";base64") else ""
+    return data if media_type.startswith("text/") and ":" not in data[:64] else ""
 
 
 def compact_json(value: Any) -> str:

@@ -177,8 +177,7 @@ def write_tool(tool: Any, layout: WireLayout) -> str:
     function: dict[str, Any] = as_object(fields.get(layout.tool_wrapper)) or fields
     if not isinstance(function.get(layout.name), str):
         return compact_json(fields)
-    schema_key = next((key for key in layout.tool_schemas if isinstance(function.get(key), dict)), "")
-    description, schema = _write_comment(function.get("description")), _write_type(function.get(schema_key))
+    description, schema = _write_comment(function.get("description")), _write_type(layout.find_schema(function)[1])
     return f"{description}type {function[layout.name]} = (_: {schema}) => any;\n"
 
 

@@ -163,6 +163,14 @@ def test_the_tools_of_earlier_calls_are_declared_once_and_may_not_be_called() ->
     assert [tool["name"] for tool in formatter.lower(msgs, tools=[Tool("walk")]).request["tools"]] == ["walk"]
 
 
+def test_declared_tools_have_no_tool_choice_if_the_api_has_no_choice_none() -> None:
+    formatter = target(tools__needs_declarations=True, tools__choices=frozenset({"auto"}))()
+    plan = formatter.lower([BOB, call("a"), result("a")])
+    assert "tool_choice" not in plan.request
+    reason = "the API requires declarations of all tools that were called"
+    assert plan.ledger.syntheses == [Synthesis("declared tools", reason)]
+
+
 def test_no_tool_is_declared_if_none_was_called() -> None:
     plan = target(tools__needs_declarations=True, turns__merge=True)().lower([BOB, BOB])
     assert plan.ledger.syntheses == []

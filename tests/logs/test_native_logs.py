@@ -24,7 +24,7 @@ from agentkit import (
     load_provider,
     load_request_options,
 )
-from agentkit.provider_kit import OutputSchema, Provider
+from agentkit.provider_kit import OutputSchema, Provider, WireLayout
 from tests.cases import each_case
 from tests.providers import LOOK, PROVIDERS, chat, user
 
@@ -332,6 +332,14 @@ class TestTools:
         assert list_server_tools("openai", {"tools": [custom]}) == [("tools[0]", "custom")]
         search: dict[str, Any] = {"tools": [{"google_search": {}}]}
         assert list_server_tools("gemini", search) == [("tools[0]", "google_search")]
+
+    def test_the_schema_of_a_tool_can_be_nested(self) -> None:
+        layout = WireLayout(
+            containers=("toolConfig",), tool_wrapper="toolSpec", tool_schemas=("inputSchema.json",)
+        )
+        schema = {"type": "object", "properties": {"place": {"type": "string"}}}
+        request = {"toolConfig": {"tools": [{"toolSpec": {"name": "look", "inputSchema": {"json": schema}}}]}}
+        assert load_request_options(layout, request) == {"tools": [Tool("look", "", schema)]}
 
     def test_a_tool_with_a_malformed_schema_is_an_error_with_its_place(self) -> None:
         with pytest.raises(MessageError) as caught:

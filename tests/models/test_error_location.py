@@ -34,6 +34,7 @@ def _place(provider: str, error_text: str) -> str:
     [
         ("anthropic", "messages.0.content.1: text content blocks must be non-empty", "msgs[2].content[0]"),
         ("anthropic", "messages.0.content.2.image.source.base64: invalid base64 data", "msgs[2].content[1]"),
+        ("anthropic", "messages.2: unexpected tool results", "msgs[4].content[0]"),
         (
             "anthropic",
             "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: call_abc",

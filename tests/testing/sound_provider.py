@@ -130,7 +130,9 @@ def load_native(log: object) -> list[Msg]:
 
 
 def _stored_message(turn: dict[str, Any]) -> dict[str, Any]:
-    content = [_stored_part(as_object(part)) for part in as_list(turn.get("parts"))]
+    if not isinstance(turn.get("parts"), list):
+        raise MessageError("turns", "a turn has no list of parts", "Pass a request.")
+    content = [_stored_part(as_object(part)) for part in as_list(turn["parts"])]
     return {"name": turn.get("name"), "role": turn.get("role"), "content": content}
 
 

@@ -457,6 +457,14 @@ def _fragile(log: object) -> list[Msg]:
     return load_native(log) if cast("dict[str, Any]", log)["turns"] else []
 
 
+def _skipping(log: object) -> list[Msg]:
+    turns = [
+        turn if isinstance(turn.get("parts"), list) else {**turn, "parts": []}
+        for turn in cast("Any", log)["turns"]
+    ]
+    return load_native({**cast("dict[str, Any]", log), "turns": turns})
+
+
 def _taking_anything(log: object) -> list[Msg]:
     return load_native(cast("object", log)) if isinstance(log, dict) else cast("Any", 3)
 
@@ -495,6 +503,10 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
         "instead of an AgentkitError",
     ),
     "changes the log": (replace(PROVIDER, load_native=_remove_messages), "`load_native` changes the request"),
+    "omits unreadable turns": (
+        replace(PROVIDER, load_native=_skipping),
+        "a turn with the value 3 under 'parts' is loaded without an error",
+    ),
     "returns dicts": (_with_edited_log(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
     "accepts any value": (
         replace(PROVIDER, load_native=_taking_anything),
@@ -861,6 +873,10 @@ LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
         "`media` and `media_data` do not select the image in the request",
     ),
     "declares no ids": (with_layout(silent=frozenset[str]()), "'call_1a2b' under the key 'id' is counted as text"),
+    "declares no text documents": (
+        with_layout(media_types=("type_of_file",)),
+        "the text of a text document is not counted",
+    ),
     "declares no schemas of tools": (
         with_layout(tool_schemas=("schema",)),
         "the parameters of a tool are not loaded",

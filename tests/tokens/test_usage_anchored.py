@@ -18,7 +18,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate
-from agentkit.provider_kit import MediaPart, RequestParts
+from agentkit.provider_kit import MediaPart, RequestParts, WireLayout
 from agentkit.tokens.estimate import TextCounts
 from tests.cases import each_case
 from tests.conftest import call, result, text_msg
@@ -264,6 +264,25 @@ class TestRequestParts:
         assert parts.sealed == ["c2VhbGVk"]
         item: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
         assert RequestParts.of({"input": [item]}, load_provider("openai-responses")).sealed == ["c2VhbGVk"]
+
+    @each_case(
+        "part",
+        [
+            {"document": {"format": "txt", "source": {"bytes": "d29yZHM="}}},
+            {"document": {"format": "text/plain", "source": {"bytes": "d29yZHM="}}},
+            {"document": {"source": {"bytes": "data:text/plain;base64,d29yZHM="}}},
+            {"document": "data:text/plain;base64,d29yZHM="},
+        ],
+    )
+    def test_base64_data_of_a_text_document_is_decoded(self, part: dict[str, Any]) -> None:
+        layout = WireLayout(media={"document": "document"}, media_data=("source.bytes",), media_types=("format",))
+        parts = RequestParts.of({"messages": [{"role": "user", "content": [part]}]}, layout)
+        assert (parts.sealed, parts.media, parts.texts) == (["d29yZHM="], [], [])
+
+    def test_a_list_under_a_silent_key_is_not_counted(self) -> None:
+        layout = WireLayout(silent=frozenset({"failed"}))
+        parts = RequestParts.of({"messages": [{"role": "user", "content": "hi", "failed": ["c1", "c2"]}]}, layout)
+        assert parts.texts == ["hi"]
 
     def test_json_of_the_caller_has_no_media(self) -> None:
         call_block = {"type": "tool_use", "name": "f", "input": {"url": "u", "data": ["d", 1, {"image": "i"}]}}

@@ -29,6 +29,7 @@ PARROT = Capabilities(
         tools="tricks",
         role="who",
         labels=frozenset({"who"}),
+        silent=frozenset({"id", "failed"}),  # `failed` is a list of call ids
         reply_roles=frozenset({"bird"}),
         result_keys=frozenset({"results"}),
     ),
