@@ -314,7 +314,7 @@ def test_ids_that_cannot_be_those_of_a_reply_are_an_error(ids: list[int], error:
     for template in (MARKED, UNMARKED):
         with pytest.raises(MessageError, match=rf"msgs\[1\]: .*({error}).* Pass the ids") as info:
             tokenize(sample, template, TOKENIZER)
-        assert "Record the ids" in info.value.advice
+        assert "Pass the ids" in info.value.advice
 
 
 def test_ids_with_the_generation_prompt_are_an_error() -> None:
