@@ -46,7 +46,7 @@ _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 _GENERATION: Final = re.compile(r"\{%[-+]?\s*generation\b")
 _MAX_SOURCE: Final = 1_000_000  # characters of a template
 _MARKS: Final = ("\x02", "\x03")  # characters that mark a span, if no value contains them
-_FIRST_MARK: Final = 0x10FF00  # first character that marks a span otherwise: a private-use character
+_FIRST_MARK: Final = 0x10FF00  # first private-use character that marks a span if a value contains one of `_MARKS`
 
 
 class Rendering(NamedTuple):
@@ -65,7 +65,7 @@ class ChatTemplateCode(NamedTuple):
     """Compiled chat template.
 
     Attributes:
-        template: Template of jinja.
+        template: Compiled template of jinja.
         has_spans: True if the template has a block `generation`.
         captures_spans: True if the template captures the output of such a block.
     """
@@ -106,11 +106,11 @@ def render_chat(
         variables: Variables of the template.
         name: Name of the template in errors.
         continued: Key of the last message whose value the model continues, such as `content`. The text then ends
-            after this value.
+            after this value. None if the text ends after the last message.
 
     Raises:
-        TemplateError: The template is invalid, refuses the messages, or exceeds a limit. Or the text of the last
-            message is not in the rendered text.
+        TemplateError: The template is invalid, refuses the messages, exceeds a limit, or does not write the value
+            that the model continues.
         MissingExtraError: The package jinja2 is not installed.
     """
     code, values = compile_chat(source, name), build_values(variables)
@@ -190,7 +190,7 @@ def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Render
     marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
     rendering = _remove_marks(marked, *_MARKS)
     if len(marked) - len(rendering.text) != start.count_prints() + end.count_prints():
-        # A value contains one of the characters, or a filter rewrote them.
+        # A value contains one of the characters, or a filter changed the characters.
         marks = choose_marks(values)
         marked = _render_text(code.template, {**values, SPAN_START: marks[0], SPAN_END: marks[1]}, name)
         rendering = _remove_marks(marked, *marks)
@@ -235,7 +235,7 @@ class _Mark:
         return self._character
 
     def count_prints(self) -> int:
-        """Returns how often the template printed the character."""
+        """Returns the number of times that the template printed the character."""
         return self._count
 
 
@@ -303,7 +303,7 @@ def _mark_final(messages: list[dict[str, Any]], key: str, source: str, name: str
     keys = [other for other in _REASONING if messages[-1].get(other) == final] if key in _REASONING else [key]
     if final is None or not any(other in source for other in keys):
         raise TemplateError(
-            name, f"the last message has no {key!r} to continue, or the template does not write it"
+            name, f"the last message has no {key!r} to continue, or the template does not read this key"
         )
     if isinstance(final, str):
         messages[-1].update(dict.fromkeys(keys, final + _CONTINUATION))
@@ -336,6 +336,7 @@ def list_literals(source: str) -> list[str]:
 
     Raises:
         TemplateError: The template is invalid.
+        MissingExtraError: The package jinja2 is not installed.
     """
     from jinja2 import nodes
 

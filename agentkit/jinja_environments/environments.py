@@ -78,7 +78,8 @@ def model_environment(strftime_now: Callable[[str], str] | None = None) -> Immut
     functions `raise_exception` and `strftime_now`. An undefined name prints nothing.
 
     Args:
-        strftime_now: Function that formats the current time with a format of `strftime`. None means local time.
+        strftime_now: Function that formats the current time with a format of `strftime`. None means a function
+            that formats the local time.
 
     Raises:
         MissingExtraError: The package jinja2 is not installed.

@@ -1,6 +1,7 @@
 """Filters `yaml` and `json` of prompts, and the filter `tojson` of chat templates.
 
-The filters of prompts can exclude fields of a `TemplateRecord`.
+The filters of prompts can exclude fields of dicts. A `TemplateRecord` is a dict that knows the fields with their
+default value.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from agentkit.jinja_environments.yaml_texts import dump_yaml
 
 __all__ = ["TemplateRecord", "write_chat_json", "write_json", "write_yaml"]
 
-_MAX_CACHED: Final = 50_000  # characters of JSON text
+_MAX_CACHED: Final = 50_000  # maximum length of a cached JSON text, in characters
 
 
 class TemplateRecord(dict[str, Any]):
@@ -42,7 +43,14 @@ def write_yaml(
     exclude_none: bool = False,
     exclude_fields: str | Sequence[str] = (),
 ) -> str:
-    """Returns a value as YAML text, without the fields to exclude. This is the filter `yaml`."""
+    """Returns a value as YAML text, without some fields. This is the filter `yaml`.
+
+    Args:
+        value: JSON value.
+        exclude_defaults: True to exclude the fields of a `TemplateRecord` that have their default value.
+        exclude_none: True to exclude fields with the value None.
+        exclude_fields: Name or names of fields of `value` to exclude.
+    """
     return dump_yaml(_select_fields(_exclude_fields(value, exclude_fields), exclude_defaults, exclude_none))
 
 
@@ -53,7 +61,15 @@ def write_json(
     exclude_fields: str | Sequence[str] = (),
     indent: int | None = None,
 ) -> str:
-    """Returns a value as JSON text, without the fields to exclude. This is the filter `json`."""
+    """Returns a value as JSON text, without some fields. This is the filter `json`.
+
+    Args:
+        value: JSON value.
+        exclude_defaults: True to exclude the fields of a `TemplateRecord` that have their default value.
+        exclude_none: True to exclude fields with the value None.
+        exclude_fields: Name or names of fields of `value` to exclude.
+        indent: Number of spaces for each level. None writes the text in one line.
+    """
     selected = _select_fields(_exclude_fields(value, exclude_fields), exclude_defaults, exclude_none)
     return json.dumps(selected, ensure_ascii=False, indent=indent)
 
@@ -69,7 +85,8 @@ def write_chat_json(
     encoder = _get_encoder(ensure_ascii, indent, tuple(separators) if separators else None, sort_keys)
     if indent is None or sort_keys:
         return encoder.encode(value)
-    # Python writes indented JSON slowly, and most templates with indents write the same tools each time.
+    # The text is cached: Python writes indented JSON slowly, and most templates with `indent` write the same tools
+    # each time.
     compact = _get_encoder(False, None, None, False).encode(value)
     if len(compact) > _MAX_CACHED:
         return encoder.encode(value)

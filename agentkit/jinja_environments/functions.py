@@ -50,7 +50,7 @@ class TemplateDict:
 
 @cache
 def get_namespace_class() -> type[Namespace]:
-    """Returns the class `namespace` of chat templates. As in transformers, no attribute starts with `_`."""
+    """Returns the class `namespace` of templates. As in transformers, no attribute can start with `_`."""
     from jinja2.exceptions import SecurityError
     from jinja2.utils import Namespace as JinjaNamespace
 
@@ -77,7 +77,10 @@ def get_namespace_class() -> type[Namespace]:
 
 
 def check_printable(value: object) -> object:
-    """Refuses to print values such as functions and generators, because their texts differ between processes."""
+    """Returns a value that a template can print. Raises an error for other values.
+
+    Functions and generators, for example, cannot be printed, because their texts differ between processes.
+    """
     from jinja2 import Undefined
 
     printable = (str, int, float, list, tuple, dict, Undefined)

@@ -32,12 +32,12 @@ _CONTAINERS: Final[Any] = (list, tuple, dict)
 _FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length"})
 """Filters that neither read nor create a large value."""
 _WRITERS: Final = frozenset({"soft_str", "write_chat_json", "write_json", "write_yaml"})
-"""Filters whose result counts more steps than reading the value, so that only the result is counted."""
+"""Functions of filters that write a value as text. Only the result is counted, because it is the larger part."""
 _COMPARISONS: Final = frozenset(
     {"!=", "<", "<=", "==", ">", ">=", "eq", "equalto", "ge", "greaterthan", "gt", "in", "le", "lessthan", "lower"}
     | {"lt", "ne", "upper"}
 )
-"""Tests that read their values."""
+"""Names of the tests that read all of a value, such as `==`."""
 
 
 def limit_filters(environment: Environment) -> None:
@@ -57,7 +57,7 @@ def count_item(value: Any) -> Any:
 
 
 def _limit_filter(function: Callable[..., Any], check: _Check | None) -> Callable[..., Any]:
-    """Wraps a filter. The check gets the value and the arguments of the filter, and returns the value."""
+    """Adds limits to a filter. `check` gets the arguments of the filter, and returns the value to filter."""
     is_read = function.__name__ not in _WRITERS
     position = 1 if hasattr(function, "jinja_pass_arg") else 0  # jinja passes the context or environment first
 
@@ -101,7 +101,7 @@ def _check_widths(value: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _check_characters(value: Any, *args: Any, **kwargs: Any) -> Any:
-    """Checks a filter that creates a list of the characters of a text."""
+    """Checks the value of a filter that converts a text to a list of characters."""
     if isinstance(value, str):
         check_size(ITEM_SIZE * len(value))
     return value
@@ -135,12 +135,12 @@ def _check_format(value: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _check_sum(value: Any, attribute: Any = None, start: Any = 0) -> Any:
     if not isinstance(start, int | float):
-        raise_error("the filter sum adds only numbers")
+        raise_error(f"the filter sum adds only numbers, got a start of type {type(start).__name__}")
     return value
 
 
 def _check_json(value: Any, *args: Any, **options: Any) -> Any:
-    """Checks the size of the white space and the separators that JSON text has for each item."""
+    """Checks the size of a JSON text with its indents and separators."""
     if not (args or options):
         return value
     size, nesting = find_size(value)
@@ -157,7 +157,7 @@ def _find_width(option: Any) -> int:
 
 
 def _check_slow(value: Any, *args: Any, **kwargs: Any) -> Any:
-    """Checks a filter whose time can be quadratic, and whose result can contain its arguments many times."""
+    """Counts the steps of a filter whose time or result can grow with the square of the size of its arguments."""
     size = find_size([value, *args, *kwargs.values()])[0]
     count_steps(size * size // 1_000)
     return value

@@ -1,8 +1,8 @@
 """Limits of one rendering: its number of steps, and the sizes of its values.
 
-The package `agentkit.jinja_environments` describes the limits. The functions here raise the error of jinja if a
-limit is exceeded. They work only after `start_rendering`, so jinja cannot call them when a template is
-compiled.
+The package `agentkit.jinja_environments` describes the limits. The functions of this module raise jinja's
+`TemplateRuntimeError` if a limit is exceeded. They work only after `start_rendering`, so jinja cannot call them
+when it compiles a template.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _MAX_SIZE: Final = 10_000_000  # characters of a text, or of all texts in a list
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
 _MAX_BITS: Final = 100_000  # bits of an integer
 _MAX_NESTING: Final = 200  # nested calls of macros, and nested lists
-ITEM_SIZE: Final = 20  # size of an item of a list, in characters, as an item takes about 80 bytes
-_CONTAINER: Final = 100  # size of an empty list
+ITEM_SIZE: Final = 20  # size of an item of a list, in characters, because an item needs about 80 bytes
+_CONTAINER: Final = 100  # size of an empty list, in characters
 _MEASURED: Final[Any] = (list, tuple, dict)
 _DICT: Final[Any] = dict
 _EMPTY: Final[Any] = _DICT()
 _VIEWS: Final[Any] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _CONTAINERS: Final[Any] = _MEASURED + _VIEWS
-_SHORT: Final = 250  # texts up to this length are read without a count
+_SHORT: Final = 250  # reading a text of at most this length counts no steps
 READ: Final = 8  # characters that are read in one step
 
 
@@ -88,7 +88,7 @@ def enter_call() -> None:
     rendering = _rendering.get()
     rendering.nesting += 1
     if rendering.nesting > _MAX_NESTING:
-        raise_error(f"the calls of the template are nested too deeply. The limit is {_MAX_NESTING}")
+        raise_error(f"the calls of the template are nested too deeply. The limit is {_MAX_NESTING} levels")
 
 
 def leave_call() -> None:
@@ -180,14 +180,14 @@ def count_read(value: Any) -> Any:
 
 
 def count_member_test(value: Any) -> Any:
-    """Counts the steps of the operator `in` with this right operand. Returns the value."""
+    """Counts the steps of the operator `in` whose right operand is `value`. Returns the value."""
     return value if isinstance(value, _DICT) else count_read(value)
 
 
 def find_size(value: object) -> tuple[int, int]:
     """Returns the number of characters of a value with all its parts, and the nesting of its lists and dicts.
 
-    If a part occurs several times, its size is added each time, as for the text of the whole value.
+    If a part occurs several times, its size is added each time, because the text of the value repeats the part.
     """
     return _find_size(value, _rendering.get().sizes, 0)
 
@@ -203,7 +203,7 @@ def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int
     parts: Iterable[Any] = chain(value, value.values()) if hasattr(value, "values") else value
     size = inner = 0
     for part in parts:
-        if type(part) is str:  # most parts
+        if type(part) is str:  # a faster way for most parts
             size += len(part) + ITEM_SIZE
             continue
         part_size, part_nesting = _find_size(part, sizes, outer + 1)
@@ -211,6 +211,6 @@ def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int
         if part_nesting > inner:
             inner = part_nesting
     if outer + inner >= _MAX_NESTING:
-        raise_error(f"a value of the template is nested too deeply. The limit is {_MAX_NESTING}")
+        raise_error(f"a value of the template is nested too deeply. The limit is {_MAX_NESTING} levels")
     sizes[id(value)] = (size, inner + 1, value)
     return size, inner + 1

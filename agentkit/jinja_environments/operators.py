@@ -1,4 +1,4 @@
-"""Operators of templates with limits for their results. The code of a template calls these functions."""
+"""Operators of templates with limits for their results. The Python code of a template calls these functions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _PERCENT_FIELD: Final = re.compile(r"%[^%a-zA-Z]*")
 _BRACE_FIELD: Final = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*")
 _NUMBER: Final = re.compile(r"\d+")
-_MAX_FIELD: Final = 1_000  # characters of a field
+_MAX_FIELD: Final = 1_000  # maximum length of a field, in characters
 
 
 def check_percent_format(text: str, values: Any) -> None:
@@ -108,7 +108,7 @@ def check_brace_format(text: str, values: Iterable[Any]) -> None:
 
 def _check_fields(text: str, fields: list[str], values: list[Any]) -> None:
     if any(len(field) > _MAX_FIELD for field in fields):
-        raise_error(f"a field of a format is too large. The limit is {_MAX_FIELD:,} characters")
+        raise_error(f"a field of a format string is too large. The limit is {_MAX_FIELD:,} characters")
     widths = [int(number) for field in fields for number in _NUMBER.findall(field)]
     if any("*" in field or "{" in field[1:] for field in fields):  # a width is the value of an argument
         widths += [value for value in values if isinstance(value, int)]

@@ -55,7 +55,7 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
                 end_rendering(token)
 
     class BoundedEnvironment(BoundedAccess, ImmutableSandboxedEnvironment):
-        """Sandbox with limits."""
+        """Jinja's sandbox with the limits of renderings."""
 
         intercepted_binops = frozenset({*OPERATORS, "+"})
         default_binop_table = ImmutableSandboxedEnvironment.default_binop_table | OPERATORS

@@ -104,7 +104,7 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
         if isinstance(function, self.nested_types):
             return self._call_nested(context, function, args, kwargs)
         if type(function) is BuiltinMethodType and any(len(str(value)) > MAX_TIME_FORMAT for value in args):
-            # The function is `strftime` of the time that the caller passed.
+            # The only such function is `strftime` of the time that the caller passed.
             raise_error(f"the format of a time is too large. The limit is {MAX_TIME_FORMAT:,} characters")
         return measure(super().call(context, function, *map(count_read, args), **kwargs))
 
@@ -127,7 +127,7 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
 
 
 def _call_method(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Calls a method of a JSON value."""
+    """Calls a method of a JSON value, and counts the size of its result."""
     owner, name = function.__self__, function.__name__
     if isinstance(owner, str):
         return call_text_method(owner, name, *args, **kwargs)

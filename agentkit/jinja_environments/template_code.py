@@ -76,7 +76,7 @@ def count_bodies(node: Any) -> int:
 
 
 def _prints(node: Any) -> bool:
-    """Returns True if a statement prints texts, which need memory. Inner loops count their own texts."""
+    """Returns True if a statement prints texts outside of inner loops. Inner loops count their own texts."""
     if _is(node, "For"):
         return any(map(_prints, node.else_))
     return _is(node, "Output") or any(map(_prints, node.iter_child_nodes()))
@@ -89,10 +89,10 @@ def _apply_filter(node: Any, name: str) -> nodes.Filter:
 
 
 class BoundedCode(CodeGenerator):
-    """Writer of the code of templates. A subclass must add `CodeGenerator` of jinja as a base class."""
+    """Writer of the Python code of templates. A subclass must add `CodeGenerator` of jinja as a base class."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
-        for line in _IMPORTS.splitlines():  # jinja counts the lines of the code for the lines in errors
+        for line in _IMPORTS.splitlines():  # jinja counts the calls of `writeline` for the lines in errors
             self.writeline(line)
         super().visit_Template(node, frame)
 
@@ -221,7 +221,10 @@ def _is_small(node: Any) -> bool:
 
 
 def _is_text_call(node: nodes.Call) -> bool:
-    """Returns True for a call such as `text.strip("x")` whose arguments the generated code can repeat."""
+    """Returns True if a node is a call such as `text.strip("x")` with only constants and names as arguments.
+
+    The generated code contains the arguments twice, so nested calls would double its size at each level.
+    """
     has_values = all(_is(value, "Const") or _is(value, "Name") for value in node.args)
     if not has_values or node.kwargs or node.dyn_args or node.dyn_kwargs or not _is(node.node, "Getattr"):
         return False

@@ -26,12 +26,14 @@ TEXT_METHODS: Final = frozenset(name for name in dir(str) if not name.startswith
 REFUSED_METHODS: Final = frozenset(
     {"encode", "expandtabs", "from_bytes", "maketrans", "striptags", "to_bytes", "translate"}
 )
-"""Methods of texts and numbers that templates cannot use. These methods create bytes, or need
-unlimited time or memory."""
+"""Methods of texts and numbers that templates cannot use.
+
+These methods create bytes, or need unlimited time or memory.
+"""
 
 
 def call_text_method(text: str, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Calls the method with this name, and checks and counts the size of its result."""
+    """Calls the method `name` of a text, and checks and counts the size of its result."""
     if name in _CHECKS:
         args = _CHECKS[name](text, *args, **kwargs)
     count_read(text)

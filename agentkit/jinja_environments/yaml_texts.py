@@ -12,7 +12,7 @@ __all__ = ["dump_yaml", "import_yaml"]
 
 
 def dump_yaml(value: object) -> str:
-    """Writes a JSON value as YAML text. The text ends with a line break.
+    """Returns a JSON value as YAML text. The text ends with a line break.
 
     Dicts and lists are written as blocks. A string with line breaks is written as a `|` block if YAML can
     represent the string in this way. Other strings are broken at the first space after 100 characters. The order
