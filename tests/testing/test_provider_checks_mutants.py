@@ -26,6 +26,7 @@ from agentkit.provider_kit import (
     StreamParserBase,
     StrictRules,
     WireLayout,
+    as_list,
 )
 from agentkit.testing import ConformanceError, Sample, check_provider, request_checks
 from tests.testing import sound_provider
@@ -458,11 +459,9 @@ def _fragile(log: object) -> list[Msg]:
 
 
 def _skipping(log: object) -> list[Msg]:
-    turns = [
-        turn if isinstance(turn.get("parts"), list) else {**turn, "parts": []}
-        for turn in cast("Any", log)["turns"]
-    ]
-    return load_native({**cast("dict[str, Any]", log), "turns": turns})
+    request = cast("dict[str, Any]", log)
+    turns: list[Any] = [{**turn, "parts": as_list(turn.get("parts"))} for turn in request["turns"]]
+    return load_native({**request, "turns": turns})
 
 
 def _taking_anything(log: object) -> list[Msg]:
