@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from agentkit.chat_templates.argument_types import cast_arguments
@@ -120,7 +120,7 @@ class CallRegion:
         captures: Named groups of the marker before the region.
         marker: Text of this marker.
         tools: Tools by name. Their schemas decide the types of arguments.
-        derive_id: Function that returns an id for the call at an index in the region.
+        digest: Hexadecimal digest of all text before the region, from which the missing ids derive.
         used_ids: Ids of all earlier calls of the reply.
 
     Attributes:
@@ -135,7 +135,7 @@ class CallRegion:
         captures: Mapping[str, str],
         marker: str,
         tools: Mapping[str, Tool],
-        derive_id: Callable[[int], str],
+        digest: str,
         used_ids: set[str],
     ) -> None:
         self._builder = builder
@@ -143,7 +143,7 @@ class CallRegion:
         self._form = form
         self._marker = marker
         self._tools = tools
-        self._derive_id = derive_id
+        self._digest = digest
         self._used_ids = used_ids
         self._pieces: list[str] = []
         self._first: _StreamedCall | None = None
@@ -207,9 +207,10 @@ class CallRegion:
 
     def _choose_id(self, id: str, index: int) -> str:
         """Returns the id that the model wrote, if it is new, and a derived id otherwise."""
-        chosen = id if id and id not in self._used_ids else self._derive_id(index)
-        self._used_ids.add(chosen)
-        return chosen
+        if not id or id in self._used_ids:
+            id = f"call_{self._digest[:24]}{f'_{index}' if index else ''}"
+        self._used_ids.add(id)
+        return id
 
 
 class _StreamedCall(TextRegion):
@@ -239,20 +240,23 @@ class _StreamedCall(TextRegion):
 
     def read(self, text: str) -> _Call:
         """Returns the call. `text` is the complete text of the region."""
-        has_more = self._scan is not None and _CALL_END.fullmatch(text, self._scan.end) is None
-        return _Call(self._name, "", self._builder.get_arguments(self._key), has_more)
+        if self._scan is None:
+            return _Call(self._name, "", text.strip())
+        start, end = self._scan.start, self._scan.end
+        return _Call(self._name, "", text[start:end].strip(), _CALL_END.fullmatch(text, end) is None)
 
 
 class _ObjectScan:
     """Scanner that finds the end of a JSON value in a text that arrives in pieces.
 
     Attributes:
+        start: Index of the first character of the value.
         end: Index after the last character of the value that has arrived.
         has_ended: True if the value is complete.
     """
 
     def __init__(self, start: int = 0) -> None:
-        self.end = start
+        self.start = self.end = start
         self._depth = 0
         self._in_string = False
         self._is_escaped = False

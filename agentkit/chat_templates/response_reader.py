@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from agentkit.chat_templates.call_region import CallForm, CallRegion
@@ -12,7 +11,6 @@ from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseFie
 from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRegion
 from agentkit.chat_templates.response_splitter import ResponseSplitter
 from agentkit.replies.builder import ReplyBuilder
-from agentkit.replies.missing_call_ids import derive_call_id
 from agentkit.tools.tool import Tool
 
 __all__ = ["ResponseReader"]
@@ -108,8 +106,7 @@ class ResponseReader:
     ) -> Region:
         if self._form is not None and field is self._form.field:
             digest, tools, used = self._digest_text(), self._tools, self._used_ids
-            derive = partial(_derive_id, digest)
-            return CallRegion(self._builder, key, self._form, captures, marker, tools, derive, used)
+            return CallRegion(self._builder, key, self._form, captures, marker, tools, digest, used)
         is_thinking = field.name in THINKING_FIELDS
         if is_thinking or field.name == "content":
             strips = field.content != "text" or field.content_args.get("strip", True)
@@ -139,7 +136,3 @@ class ResponseReader:
             is_damaged = isinstance(self._region, CallRegion) and self._region.is_damaged
             self.is_cut_off = is_thinking or is_damaged
         self._region = None
-
-
-def _derive_id(digest: str, index: int) -> str:
-    return derive_call_id(f"{digest}{index}")

@@ -71,13 +71,14 @@ class ResponseSplitter:
         """Processes the next piece of the text."""
         if self.has_ended:
             self.late.append(text)
-        elif self._length:
+        elif self._held:
             self._held.append(text)
             self._length += len(text)
             if self._length >= self._next_search:
                 self._read("".join(self._held))
-        elif text and self._watch.is_plain(text):
-            self._emit(text)
+        elif self._watch.is_plain(text):
+            if text:
+                self._emit(text)
         else:
             self._read(text)
 
@@ -89,8 +90,7 @@ class ResponseSplitter:
 
     def _read(self, text: str, *, is_end: bool = False) -> None:
         """Processes all markers in a text, and holds back the text from the start of a possible marker."""
-        index = len(self._context)
-        text = self._context + text
+        index, text = len(self._context), self._context + text
         while index < len(text) or is_end:
             skips_empty = self._empty_position == self._position
             found, count = self._watch.search(text, index, is_end=is_end, skips_empty=skips_empty)
@@ -106,8 +106,8 @@ class ResponseSplitter:
                 return
         if self._fields.needs_context:
             self._context = text[max(0, index - _CONTEXT) : index]
-        self._held = [text[index:]]
         self._length = length = len(text) - index
+        self._held = [text[index:]] if length else []
         self._next_search = length + length // 8
 
     def _emit(self, text: str) -> None:

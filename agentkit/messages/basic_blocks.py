@@ -63,8 +63,8 @@ def build_trusted_text(text: str) -> TextBlock:
     return block
 
 
-def _build_ordinary_text(text: Any) -> TextBlock | None:
-    return build_trusted_text(text) if is_text(text) else None
+def _build_ordinary_text(text: Any, *, state: Any = None, metadata: Any = None) -> TextBlock | None:
+    return build_trusted_text(text) if is_text(text) and state is None is metadata else None
 
 
 ORDINARY_BUILDERS[TextBlock] = _build_ordinary_text
@@ -87,6 +87,23 @@ class ThinkingBlock(BlockBase):
     thinking: Text
     state: OpaqueState | None = None
     type: Literal["thinking"] = "thinking"
+
+
+def _build_ordinary_thinking(thinking: Any, state: Any = None, *, metadata: Any = None) -> ThinkingBlock | None:
+    if not is_text(thinking) or not (state is None or type(state) is OpaqueState) or metadata is not None:
+        return None
+    block = _new(ThinkingBlock)
+    _set_thinking(block, thinking)
+    _set_thinking_state(block, state)
+    _set_thinking_type(block, "thinking")
+    _set_metadata(block, None)
+    return block
+
+
+ORDINARY_BUILDERS[ThinkingBlock] = _build_ordinary_thinking
+_set_thinking = slot_setter(ThinkingBlock, "thinking")
+_set_thinking_state = slot_setter(ThinkingBlock, "state")
+_set_thinking_type = slot_setter(ThinkingBlock, "type")
 
 
 @validated_dataclass

@@ -213,7 +213,7 @@ _set_call_type = slot_setter(ToolUseBlock, "type")
 
 
 def _build_ordinary_call(
-    id: Any, name: Any, input: Any, raw_input: Any = None, state: Any = None
+    id: Any, name: Any, input: Any, raw_input: Any = None, state: Any = None, *, metadata: Any = None
 ) -> ToolUseBlock | None:
     """Builds a tool call without pydantic if all values in `input` are strings, integers, booleans or None.
 
@@ -223,7 +223,7 @@ def _build_ordinary_call(
     if not (is_text(id) and is_text(name) and type(input) is dict and (raw_input is None or is_text(raw_input))):
         return None
     is_flat = _ORDINARY.issuperset(map(type, values.values())) and _STRING.issuperset(map(type, values))
-    if not is_flat or not (state is None or type(state) is OpaqueState):
+    if not is_flat or not (state is None or type(state) is OpaqueState) or metadata is not None:
         return None
     block = _new(ToolUseBlock)
     _set_call_id(block, id)

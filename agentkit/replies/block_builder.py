@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pydantic_core import to_json
@@ -130,6 +130,8 @@ class BlockBuilder:
         return self._state(fields, self._prefix if has_proof and self.binds_thinking else None)
 
     def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
+        if not fields and prefix is None:
+            return _create_empty_state(self.issuer, self.model)
         return OpaqueState(self.issuer, model=self.model, prefix=prefix, **fields)
 
     @cached_property
@@ -140,6 +142,11 @@ class BlockBuilder:
             return prefix_digest(self.request, self.layout)
         except (TypeError, AttributeError):  # the request contains SDK objects
             return prefix_digest(make_json_safe(self.request), self.layout)
+
+
+@lru_cache(64)
+def _create_empty_state(issuer: str, model: str | None) -> OpaqueState:
+    return OpaqueState(issuer, model=model)
 
 
 def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:

@@ -359,11 +359,12 @@ class ReplyBuilder:
 
     def _add_half(self, partial: PartialBlock) -> None:
         """Adds a replacement character if the text ended with only one half of a surrogate pair."""
-        piece = partial.take_half()
-        if piece and isinstance(partial, PartialText):
+        if not (piece := partial.take_half()):
+            return
+        if isinstance(partial, PartialText):
             partial.pieces.append(piece)
             self._events.append(partial.delta(partial.index, piece))
-        elif piece and isinstance(partial, PartialToolCall):
+        elif isinstance(partial, PartialToolCall):
             self._add_arguments(partial, piece)
 
     def _close_call(self, partial: PartialToolCall) -> None:

@@ -74,7 +74,7 @@ class PartialBlock:
         Returns an empty string if no half is stored.
         """
         half, self._half = self._half, ""
-        return as_text(half, f"reply.content[{self.index}]")
+        return half and as_text(half, f"reply.content[{self.index}]")
 
 
 class PartialText(PartialBlock):

@@ -388,6 +388,8 @@ ORDINARY_ARGUMENTS: list[tuple[type[Any], tuple[Any, ...]]] = [
     (ToolResultBlock, ("c1", "look", "\u00e9", True)),
     (ToolResultBlock, ("c1", "look", [])),
     (ToolResultBlock, ("c1", "look", [TextBlock("a"), ImageBlock(URL)])),
+    (ThinkingBlock, ("a",)),
+    (ThinkingBlock, ("\u00e9", OpaqueState("anthropic", signature="s"))),
 ]
 
 
@@ -395,10 +397,12 @@ ORDINARY_ARGUMENTS: list[tuple[type[Any], tuple[Any, ...]]] = [
 def test_a_block_is_the_same_with_and_without_pydantic(
     cls: type[Any], arguments: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    block = cls(*arguments)
+    block, other = cls(*arguments), cls(*arguments, metadata=None)
+    with_metadata = cls(*arguments, metadata={"a": 1})
     monkeypatch.delitem(ORDINARY_BUILDERS, cls)
     expected = cls(*arguments)
-    assert block == expected
+    assert block == other == expected
+    assert with_metadata == cls(*arguments, metadata={"a": 1})
     assert repr(block) == repr(expected)
     assert dataclasses.asdict(block) == dataclasses.asdict(expected)
     if isinstance(block, ToolUseBlock):
