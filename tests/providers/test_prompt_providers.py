@@ -17,6 +17,7 @@ from agentkit import (
     FinishReason,
     Ledger,
     MessageError,
+    ModelError,
     Msg,
     MultiAgentHistory,
     NetworkError,
@@ -197,6 +198,14 @@ async def test_a_stream_of_bytes_in_any_pieces() -> None:
         async with ChatModel(OPENAI, "m", template="zephyr", client_options=options(OPENAI, server)) as model:
             _, msg = await read_stream(model, HELLO)
     assert (msg.text, msg.finish_reason) == ("Hi.", FinishReason.STOP)
+
+
+async def test_a_stream_of_llama_cpps_own_api_is_an_error() -> None:
+    body = b'data: {"index": 0, "content": "Hi.", "stop": false}\n\ndata: {"content": "", "stop": true}\n\n'
+    with RawServer(open_stream(body)) as server:
+        async with ChatModel(OPENAI, "m", template="zephyr", client_options=options(OPENAI, server)) as model:
+            with pytest.raises(ModelError, match="must end with /v1"):
+                await read_stream(model, HELLO)
 
 
 async def test_an_address_is_required() -> None:

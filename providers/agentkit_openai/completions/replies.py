@@ -47,6 +47,8 @@ class OpenAICompletionsParser(PromptReplyParser):
         choices = event.get("choices")
         if (not choices or "error" in event) and (error := parse_error(event)):
             self.reply.fail(*error)
+        if choices is None and "content" in event:  # llama.cpp sends such events from `/completions`
+            self.reply.fail("expected events with the key `choices`. The base URL of llama.cpp must end with /v1")
         for choice in map(as_object, as_list(choices)):
             if not choice.get("index"):
                 self._read_choice(choice)
