@@ -82,8 +82,13 @@ class TextGuard:
         if isinstance(value, str):
             return self.protect(value, place)
         if isinstance(value, Mapping):
-            items = cast("Mapping[str, Any]", value).items()
-            return {self.protect(key, place): self.protect_json(item, f"{place}.{key}") for key, item in items}
+            protected: dict[str, Any] = {}
+            for key, item in cast("Mapping[str, Any]", value).items():
+                name = self.protect(key, place)
+                while name in protected:  # spaces can make two keys equal
+                    name += " "
+                protected[name] = self.protect_json(item, f"{place}.{key}")
+            return protected
         if isinstance(value, list):
             return [self.protect_json(item, f"{place}[{i}]") for i, item in enumerate(cast("list[Any]", value))]
         return value

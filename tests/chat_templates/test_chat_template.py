@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from datetime import datetime
 from typing import Any, Final
@@ -277,6 +278,14 @@ def test_white_space_around_a_control_token_is_no_token(token: str) -> None:
     template = ChatTemplate("{{ messages[0].content }}", control_tokens=frozenset({token}))
     text = template.render([Msg("Bob", "a  b\n\n </s> c", "user")], on_special_tokens="space").text
     assert text == ("a  b\n\n < /s> c" if "s" in token else "a  b\n\n </s> c")
+
+
+def test_documents_keep_keys_that_spaces_make_equal() -> None:
+    template = ChatTemplate("{{ documents[0] | tojson }}", control_tokens=frozenset({"<|x|>"}))
+    documents = [{"<|x|>": 1, "< |x|>": 2, "< |x|> ": 3}]
+    text = template.render([USER], documents=documents, on_special_tokens="space").text
+    assert list(json.loads(text).values()) == [1, 2, 3]
+    assert "<|x|>" not in text
 
 
 def test_documents_have_no_control_tokens() -> None:
