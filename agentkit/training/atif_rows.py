@@ -1,7 +1,7 @@
 """Trajectories of agents in the Agent Trajectory Interchange Format (ATIF) of Harbor.
 
-A row is one trajectory: steps of the system, of users and of the agent. A step of the agent has its tool calls and
-their results. The reader accepts all versions up to ATIF-v1.7.
+A row is one trajectory: steps of the system, of users and of the agent. A step of the agent contains tool calls
+and their results. The reader accepts all versions that begin with `ATIF-v1.`. The writer writes ATIF-v1.7.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["ATIF"]
 
 _VERSION: Final = "ATIF-v1.7"
 _AGENT: Final = {"name": "agent", "version": "unknown"}
-"""Description of the agent for samples from other formats. ATIF requires both fields."""
+"""Description of the agent in a written row, unless the sample has another. ATIF requires both fields."""
 _STEP_KEYS: Final = frozenset(
     {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
 )
 _CALL_KEYS: Final = frozenset({"tool_call_id", "function_name", "arguments"})
 _RESULT_KEYS: Final = frozenset({"source_call_id", "content"})
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
-"""Role of a message for each source of a step. In a step without a name, the role is the speaker name."""
+"""Role of a message by the source of its step. If a step has no name, the role is also the speaker name."""
 _METADATA: Final = "atif"
-"""Key in the metadata of a message or call for other fields of the step, call or result, such as `metrics`."""
+"""Key in the metadata of a message or tool call. The value has the fields of ATIF that no block can represent."""
 
 
 def _read(row: dict[str, Any], system: str | None) -> Sample:
@@ -70,9 +70,10 @@ class _StepReader:
     """Reader for the steps of one trajectory.
 
     Attributes:
-        agent: Description of the agent.
-        msgs: Messages that were read.
-        weights: Weights of the messages. A step that no model wrote, or that was copied, has the weight 0.
+        agent: Column `agent` of the row.
+        msgs: Messages of the steps that were read.
+        weights: Weights of the messages. By default, a step of the agent that no model wrote, or that was copied
+            from another trajectory, has the weight 0.
         tokens: Recorded token ids of replies, by the index of the message.
     """
 
@@ -94,7 +95,7 @@ class _StepReader:
         elif source in ("system", "user"):
             for key in ("reasoning_content", "tool_calls"):
                 if step.get(key):
-                    refuse(f"{place}.{key}", "only a step of the agent has this field")
+                    refuse(f"{place}.{key}", "only steps with the source 'agent' can have this field")
             self._add(step, source, _join(content))
         else:
             refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {source!r}")
@@ -109,7 +110,9 @@ class _StepReader:
             self._read_call(get_object(call, f"{place}.tool_calls[{index}]"), f"{place}.tool_calls[{index}]")
             for index, call in enumerate(get_list(step, "tool_calls", place))
         ]
-        is_empty = content == [TextBlock("")] and (calls or thinking)  # ATIF requires a message in each step
+        is_empty = content == [TextBlock("")] and (
+            calls or thinking
+        )  # ATIF requires `message`, so an empty text can mean no text
         texts = [] if is_empty else content
         blocks = [*([ThinkingBlock(thinking)] if thinking else []), *texts, *calls]
         ids = as_object(step.get("metrics")).get("completion_token_ids")
@@ -131,7 +134,7 @@ class _StepReader:
         if id:
             blocks = [self._messages.add_result(id, "", content, place)]
             msg = Msg("tool", blocks, "system", metadata=metadata)
-        else:  # feedback on an action that is no tool call
+        else:  # feedback on an action that is not a tool call
             msg = Msg("environment", content, "user", metadata=metadata)
         self.msgs.append(msg)
         self.weights.append(None)
@@ -165,13 +168,13 @@ class _StepReader:
 
 
 def _keep_others(values: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any] | None:
-    """Returns the metadata with all values except those of `keys`. Returns None if there are no such values."""
+    """Returns metadata with the values whose keys are not in `keys`. Returns None if there are no such values."""
     others = {key: value for key, value in values.items() if key not in keys and value is not None}
     return {_METADATA: others} if others else None
 
 
 def _list_others(metadata: Mapping[str, Any] | None, keys: Collection[str]) -> dict[str, Any]:
-    """Returns a copy of the values that `_keep_others` kept."""
+    """Returns a copy of the values that `_keep_others` stored in `metadata`, except the values of `keys`."""
     others = as_object((metadata or {}).get(_METADATA))
     return {key: copy_json(value) for key, value in others.items() if key not in keys}
 
@@ -263,7 +266,7 @@ def _get_results(steps: list[dict[str, Any]], losses: LossLog, place: str) -> li
     Adds an empty step and a loss if there is no step.
     """
     if not steps:
-        losses.add(place, "the format has no results before the first step, so an empty step is added")
+        losses.add(place, "the format has no results before the first step, so an empty step was added")
         steps.append({"step_id": 1, "source": "system", "message": ""})
     results: list[Any] = steps[-1].setdefault("observation", {"results": []})["results"]
     return results
@@ -288,4 +291,4 @@ def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str 
 
 
 ATIF: Final = RowFormat(("schema_version", "agent", "steps"), _read, _write, ("agent",))
-"""Trajectories of ATIF."""
+"""Rows of ATIF: one trajectory per row."""

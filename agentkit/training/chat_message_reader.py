@@ -21,15 +21,16 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.message import Msg, Role, build_trusted
 from agentkit.messages.sources import Base64Source, URLSource, source_from_url
+from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import split_error_mark
 from agentkit.training.row_values import drop_none, get_list, get_object, get_text, refuse
 from agentkit.training.sample import MessageWeight, Weight
 
-__all__ = ["MASKS", "ChatMessageReader", "build_msg", "create_call", "read_weight"]
+__all__ = ["ChatMessageReader", "MASKS", "build_msg", "create_call", "read_weight"]
 
 _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
 MASKS: Final = ("weight", "masked")
-"""Keys of the weight of a message."""
+"""Keys of a message that determine its weight. With the key `masked` of torchtune, True means the weight 0."""
 _PLAIN: Final = frozenset({"role", "content", "name", *MASKS})
 _TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}
 _RESULT_KEYS: Final = _TEXT_KEYS | {"tool_call_id"}
@@ -45,7 +46,7 @@ def create_call(id: str, name: str, arguments: object) -> ToolUseBlock:
         id: Call id.
         name: Name of the tool.
         arguments: JSON object or JSON text. JSON text that is not compact is kept unchanged. Keys of an object
-            with the value None are omitted, because `datasets` adds such keys.
+            with the value None are omitted, because the package `datasets` adds such keys.
     """
     values, text = read_arguments(drop_none(arguments))
     call = ToolUseBlock(id, name, values)
@@ -56,7 +57,7 @@ class ChatMessageReader:
     """Reader for the messages of one row.
 
     Attributes:
-        images: Images of the row. They replace image parts without data.
+        images: Images of the row. Each image part without data takes the next image.
         call_count: Number of tool calls that were read.
         open_calls: Ids and names of the tool calls without a result.
         weights: Weights of the messages that were read. None for a message without a weight.
@@ -78,10 +79,10 @@ class ChatMessageReader:
         return cls(iter(get_list(row, "images", ""))) if row.get("images") else cls()
 
     def read_column(self, row: Mapping[str, Any], column: str, role: Literal["user", "assistant"]) -> list[Msg]:
-        """Returns the messages of a column: a list of messages, or the text of one message with the role.
+        """Returns the messages of a column. A text becomes one message with the role. A missing column is empty.
 
         Raises:
-            MessageError: The column has another type, or a message is invalid.
+            MessageError: The column is neither a text nor a list, or a message is invalid.
         """
         value = row.get(column)
         if isinstance(value, str):
@@ -128,7 +129,11 @@ class ChatMessageReader:
     # -- content -----------------------------------------------------------------------------------------------
 
     def read_content(self, content: object, place: str) -> list[Block]:
-        """Returns the blocks of a content, which is a text, a list of parts, or None."""
+        """Returns the blocks of message content: a text, a list of parts, or None.
+
+        Raises:
+            MessageError: The content has another type, or a part is invalid.
+        """
         if content is None:
             return []
         if isinstance(content, str):
@@ -150,10 +155,16 @@ class ChatMessageReader:
         if kind == "input_audio" and audio:
             media_type = f"audio/{get_text(audio, 'format', place) or 'wav'}"
             return AudioBlock(Base64Source(media_type, get_text(audio, "data", place)))
-        return refuse(place, f"the content part has the unknown type {kind!r}")
+        return refuse(place, f"expected a text, image or audio part with data, got a part of type {kind!r}")
 
     def read_image(self, value: Any, place: str) -> ImageBlock:
-        """Returns an image from a URL, path, bytes or dict with one of these. None takes the next of `images`."""
+        """Returns the image of a value: a URL, a path, bytes, or a dict with one of these.
+
+        If the value is None, returns the next image of the row.
+
+        Raises:
+            MessageError: There is no such image.
+        """
         if value is None:
             value = next(self.images, None)
         if isinstance(value, dict):
@@ -165,7 +176,7 @@ class ChatMessageReader:
         if source is None and isinstance(value, str) and value.startswith("data:"):
             source = URLSource(value)  # a malformed data URL: the error is raised when a request is built
         if source is None:
-            refuse(place, "the image has no URL and no path")
+            refuse(place, f"expected the URL, path or bytes of an image, got {shorten_repr(value, 60)}")
         return ImageBlock(source)
 
     # -- replies and results -----------------------------------------------------------------------------------
@@ -193,7 +204,7 @@ class ChatMessageReader:
         )
 
     def add_call(self, id: str, name: str, arguments: object, place: str) -> ToolUseBlock:
-        """Returns a tool call. A call without an id gets an id such as `call_1`, which no open call has."""
+        """Returns a tool call, which is then open. A call without an id gets an unused id such as `call_1`."""
         if not name:
             refuse(place, "the tool call has no name")
         self.call_count += 1
@@ -210,12 +221,19 @@ class ChatMessageReader:
         )
 
     def add_result(self, id: str, name: str, output: Any, place: str) -> ToolResultBlock:
-        """Returns a tool result. A result without an id belongs to an open call, if possible of its tool."""
+        """Returns a tool result, and closes its call.
+
+        A result without an id belongs to the first open call of the tool `name`. If there is no such call, the
+        result belongs to the first open call of any tool.
+
+        Raises:
+            MessageError: The result has no id, and no call is open.
+        """
         if not id:
             named = (call for call, tool in self.open_calls.items() if not name or tool == name)
             id = next(named, "") or next(iter(self.open_calls), "")
             if not id:
-                refuse(place, "there is no tool call before the result")
+                refuse(place, "no tool call before the result is open")
         text, is_error = split_error_mark(output) if isinstance(output, str) else (output, False)
         called = self.open_calls.pop(id, "")
         return ToolResultBlock(id, name or called, text, is_error)
@@ -224,7 +242,7 @@ class ChatMessageReader:
 def build_msg(
     name: str, content: str | tuple[Block, ...], role: Role, values: dict[str, Any], keys: AbstractSet[str]
 ) -> Msg:
-    """Returns a message. `keys` are the keys of `values` that were read. The other keys become its metadata."""
+    """Returns a message. The values whose keys are not in `keys` become the metadata of the message."""
     if values.keys() <= keys:
         return build_trusted(name, content, role)
     others = {key: value for key, value in values.items() if key not in keys and value is not None}
@@ -239,7 +257,7 @@ def _join(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
 
 
 def _parse_call(text: str) -> dict[str, Any] | None:
-    """Parses the text of a tool call in a row of torchtune. Returns None if the text is no call."""
+    """Parses the text of a tool call in a row of torchtune. Returns None for any other text."""
     try:
         call = as_object(json.loads(text))
     except (ValueError, RecursionError):

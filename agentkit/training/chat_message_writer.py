@@ -44,14 +44,21 @@ class ChatMessageWriter:
         weights: Sequence[MessageWeight] | None = None,
         place: str = "msgs",
     ) -> list[dict[str, Any]]:
-        """Returns the messages. Each tool result becomes a message of its own."""
+        """Returns the messages as dicts. Each tool result becomes a separate dict.
+
+        Raises:
+            MessageError: A tool call has no name, or a call or result has no id.
+        """
         written: list[dict[str, Any]] = []
         for index, msg in enumerate(msgs):
             written += self.write(msg, None if weights is None else weights[index], place, index)
         return written
 
     def write(self, msg: Msg, weight: MessageWeight, list_place: str, index: int) -> list[dict[str, Any]]:
-        """Returns a message as one or several dicts. The place of the message is `list_place[index]`."""
+        """Returns a message as one or several dicts.
+
+        `list_place` and `index` are the place of the message in losses and errors: `list_place[index]`.
+        """
         content = msg.content
         if weight is None and isinstance(content, str) and msg.name == msg.role:  # most messages have only a text
             return [{"role": msg.role, "content": content}]
@@ -128,10 +135,10 @@ class ChatMessageWriter:
         return {**message, "name": block.name} if block.name else message
 
     def _add_fields(self, message: dict[str, Any], msg: Msg, weight: MessageWeight, place: str) -> dict[str, Any]:
-        """Returns a message with the name of its speaker and its weight."""
+        """Adds the speaker name and the weight of `msg` to the dict `message`, and returns the dict."""
         is_reply = message["role"] == "assistant"
         if not msg.name:
-            self.losses.add(f"{place}.name", "the format has no empty name")
+            self.losses.add(f"{place}.name", "the format has no empty speaker name")
         elif msg.name != message["role"]:
             message["name"] = msg.name
         self.losses.check_weight(weight, place, is_reply=is_reply, has_weights=self.has_weights)

@@ -24,7 +24,11 @@ _TRL_COLUMNS: Final = (*_COLUMNS, "prompt", "completion", "chosen", "rejected", 
 
 
 def read_chat(row: dict[str, Any], system: str | None) -> Sample:
-    """Returns the sample of a row with the column `messages`."""
+    """Returns the sample of a row with the column `messages`.
+
+    Raises:
+        MessageError: The row is invalid.
+    """
     messages = get_list(row, "messages", "")
     if not messages:
         refuse("messages", "the row has no messages")
@@ -83,7 +87,7 @@ def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]
 
 
 def _has_completions(first: Sample) -> bool:
-    """Returns True if the weights choose replies, and the first sample has a prompt before each trained reply."""
+    """Returns True if the first sample has a weight for a reply, and messages before each trained reply."""
     if all(first.get_weight(index) is None for index in _list_replies(first)):
         return False
     return 0 not in _list_trained(first)
@@ -101,7 +105,10 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
             losses.format, "weights", "no reply is trained, but a completion needs a trained reply"
         )
     for index in range(trained[-1] + 1, len(sample.msgs)):
-        losses.add(f"msgs[{index}]", "a row with a completion ends with a trained reply")
+        losses.add(
+            f"msgs[{index}]",
+            "the message follows the last trained reply, and a row with a completion ends with a trained reply",
+        )
     written: list[list[dict[str, Any]]] = []
     for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):
         weight = sample.get_weight(index)

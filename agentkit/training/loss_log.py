@@ -157,7 +157,7 @@ class LossLog:
         """Adds a loss for each field in `unsupported` that has a value in the sample."""
         for name in unsupported:
             if getattr(sample, name):
-                self.add(name, f"the format has no field for {name}")
+                self.add(name, f"the format has no field for `{name}`")
 
 
 _EMPTY_TEXT: Final = TextBlock("")
@@ -165,4 +165,4 @@ _EMPTY_TEXT: Final = TextBlock("")
 
 def _check_text(text: str, place: str, reason: str) -> None:
     if not text:
-        raise MessageError(place, reason, "Repair the conversation first.")
+        raise MessageError(place, reason, "Add the missing value, or remove the block.")

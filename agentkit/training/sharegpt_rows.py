@@ -1,4 +1,4 @@
-"""Rows of ShareGPT. The column `conversations` has turns with the keys `from` and `value`."""
+"""Rows of ShareGPT. The column `conversations` is a list of turns with the keys `from` and `value`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ _IMAGE: Final = "<image>"
 def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
     """Returns the sample of a row.
 
-    `human` and `gpt` are turns, `function_call` has a tool call as JSON text, and `observation` has its result, as
-    in LLaMA-Factory. The columns `system` and `tools` are optional.
+    The key `from` of a turn names the speaker: `human`, `gpt` or `system`. As in LLaMA-Factory, a turn from
+    `function_call` has tool calls as JSON text, and a turn from `observation` has a tool result. The columns
+    `system` and `tools` are optional.
 
     Raises:
         MessageError: The row is invalid.
@@ -51,7 +52,7 @@ def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
     extra = split_columns(row, _COLUMNS)
     if prompt and system is None:
         if any(msg.role == "system" and not msg.tool_results for msg in msgs):
-            extra["system"] = prompt  # as in LLaMA-Factory, a turn of the system has precedence
+            extra["system"] = prompt  # as in LLaMA-Factory, the system turns are used instead
         else:
             system = prompt
     msgs, weights = replace_weighted_system(msgs, weights, system)
@@ -110,13 +111,18 @@ def _list_images(row: dict[str, Any]) -> list[Any]:
 
 
 def _place_images(msgs: list[Msg], images: list[Any], reader: ChatMessageReader) -> list[Msg]:
-    """Puts the images of a row without `<image>` texts before the first message of a user, as torchtune does."""
+    """Adds the images of a row without `<image>` texts to the start of the first user message, as torchtune does.
+
+    Raises:
+        MessageError: The number of `<image>` texts differs from the number of images, or there is no user message.
+    """
     remaining = list(reader.images)
     if not remaining:
         return msgs
     index = next((index for index, msg in enumerate(msgs) if msg.role == "user"), None)
-    if len(remaining) < len(images) or index is None:
-        refuse("images", f"the row has {len(images)} images, but another number of texts {_IMAGE!r}")
+    used = len(images) - len(remaining)
+    if used or index is None:
+        refuse("images", f"the row has {len(images)} images, but its user turns contain {used} texts {_IMAGE!r}")
     placed = [reader.read_image(image, "images") for image in remaining]
     msgs[index] = Msg("user", [*placed, *msgs[index].blocks], "user")
     return msgs
@@ -174,7 +180,7 @@ def _check_calls(msg: Msg, losses: LossLog, place: str) -> None:
     if len(msg.tool_uses) < len(msg.blocks):
         losses.add(place, "a reader returns the tool calls as a separate message")
     if msg.role != "assistant":
-        losses.add(place, f"the format has no tool calls of the role {msg.role!r}")
+        losses.add(place, f"the format has no tool calls in messages with the role {msg.role!r}")
     for call in msg.tool_uses:
         losses.check_call(call, place, is_text=True)
 
@@ -186,11 +192,11 @@ def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> s
         if isinstance(block, TextBlock):
             is_joined = index and isinstance(msg.blocks[index - 1], TextBlock)
             if is_joined or (not block.text and len(msg.blocks) > 1):
-                reason = "the format joins texts, and has no empty text beside others"
+                reason = "the format joins texts, and has no empty text beside other blocks"
                 losses.add(f"{place}.content[{index}]", reason)
             pieces.append(block.text)
             if _IMAGE in block.text and is_user:
-                reason = f"the text {_IMAGE!r} of a user stands for an image"
+                reason = f"in a user turn, the text {_IMAGE!r} stands for an image"
                 raise refuse_format(losses.format, f"{place}.content[{index}]", reason)
         elif isinstance(block, ImageBlock) and is_user:
             losses.check_source(block.source, place)
@@ -231,10 +237,10 @@ def _check_results(sample: Sample, losses: LossLog) -> None:
             expected = opened.pop(0) if opened else None
             if expected is None:
                 raise MessageError(
-                    f"msgs[{index}]", "there is no tool call before the result", "Repair the conversation first."
+                    f"msgs[{index}]", "no tool call before the result is open", "Remove the result."
                 )
             if block.id != expected:
-                reason = "the format has no call ids, and the order of the results differs from that of the calls"
+                reason = "the format has no call ids, and the results have another order than the calls"
                 losses.add(f"msgs[{index}]", reason)
 
 

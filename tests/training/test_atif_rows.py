@@ -42,8 +42,8 @@ def test_fields_of_steps_calls_and_results_survive() -> None:
     [
         ({"observation": "done"}, r"steps\[0\].observation: expected a JSON object"),
         ({"extra": "good"}, r"steps\[0\].extra: expected a JSON object"),
-        ({"tool_calls": [CALL]}, r"steps\[0\].tool_calls: only a step of the agent has this field"),
-        ({"reasoning_content": "Hm."}, r"steps\[0\].reasoning_content: only a step of the agent"),
+        ({"tool_calls": [CALL]}, r"steps\[0\].tool_calls: only steps with the source 'agent' can have this field"),
+        ({"reasoning_content": "Hm."}, r"steps\[0\].reasoning_content: only steps with the source 'agent'"),
     ],
 )
 def test_an_invalid_field_of_a_step_is_an_error(step: dict[str, Any], text: str) -> None:

@@ -163,7 +163,7 @@ def test_trl_rows_have_a_completion_for_each_trained_reply() -> None:
         dump("trl", Sample([USER, REPLY]), samples[0])
     with pytest.raises(MessageError, match=r"samples\[1\].weights: .* no reply is trained"):
         dump("trl", samples[0], Sample([USER, REPLY], weights=[None, 0]))
-    with pytest.raises(MessageError, match=r"msgs\[2\]: a row with a completion ends with a trained reply"):
+    with pytest.raises(MessageError, match=r"msgs\[2\]: the message follows the last trained reply"):
         dump("trl", Sample([USER, REPLY, USER], weights=[None, 1, None]))
     with pytest.raises(MessageError, match=r"samples\[1\].msgs\[0\]: the format has no empty prompt"):
         dump("trl", samples[0], Sample([REPLY, USER, REPLY]))
@@ -224,7 +224,7 @@ def test_sharegpt_rows_have_calls_results_and_images() -> None:
     assert load("sharegpt", prefixed) == [Sample([system, user])]
     with pytest.raises(MessageError, match="line 1, images: the row has 2 images"):
         load("sharegpt", {"conversations": [{"from": "human", "value": "<image>"}], "images": ["a", "b"]})
-    with pytest.raises(MessageError, match="the image has no URL"):
+    with pytest.raises(MessageError, match="expected the URL, path or bytes of an image"):
         load("sharegpt", {"conversations": [{"from": "human", "value": "<image>"}]})
 
 
@@ -474,7 +474,7 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
     "an empty name": (
         "openai",
         Sample([Msg("", "Where?", "user")]),
-        r"msgs\[0\].name: the format has no empty name",
+        r"msgs\[0\].name: the format has no empty speaker name",
     ),
     "a text after a call": (
         "openai",
@@ -512,7 +512,7 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
                 Msg("tool", [ToolResultBlock("b"), ToolResultBlock("a")], "system"),
             ]
         ),
-        "the order of the results differs from that of the calls",
+        "the results have another order than the calls",
     ),
     "a tool": ("alpaca", Sample([USER, REPLY], [TOOL]), "tools: the format has no field"),
     "a weight": ("alpaca", Sample([USER, REPLY], weights=[None, 0]), r"msgs\[1\]: the format has no weights"),
@@ -559,7 +559,7 @@ def test_a_loss_is_reported(format: str, sample: Sample, text: str) -> None:
             Sample([Msg("user", "What does <image> mean?", "user"), REPLY]),
             r"msgs\[0\].content\[0\]: .* stands for an image",
         ),
-        "a result without a call": ("sharegpt", Sample([RESULT]), "there is no tool call before the result"),
+        "a result without a call": ("sharegpt", Sample([RESULT]), "no tool call before the result is open"),
     },
 )
 def test_a_sample_that_no_row_can_represent_is_an_error(format: str, sample: Sample, text: str) -> None:
@@ -594,7 +594,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "a part": (
         "openai",
         {"messages": [{"role": "user", "content": [{"type": "x"}]}]},
-        r"messages\[0\].content\[0\]: the content part has the unknown type 'x'",
+        r"messages\[0\].content\[0\]: expected a text, image or audio part with data, got a part of type 'x'",
     ),
     "a weight": (
         "openai",
@@ -606,7 +606,11 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
         {"messages": [{"role": "assistant", "tool_calls": [{}]}]},
         r"messages\[0\].tool_calls\[0\]: the tool call has no name",
     ),
-    "a result": ("openai", {"messages": [{"role": "tool", "content": "a"}]}, "there is no tool call before"),
+    "a result": (
+        "openai",
+        {"messages": [{"role": "tool", "content": "a"}]},
+        "no tool call before the result is open",
+    ),
     "tools": ("openai", {"messages": [_MESSAGE], "tools": "{"}, "line 1, tools: the text is not JSON"),
     "a tool": ("openai", {"messages": [_MESSAGE], "tools": [{}]}, "the name of the tool is empty"),
     "a speaker": ("sharegpt", {"conversations": [{"from": "x", "value": "a"}]}, "expected a speaker"),
