@@ -127,7 +127,7 @@ class TemplateProbe:
         return self._writes_plain(messages, word, needs_parts=self.needs_parts, text_arguments=True)
 
     def writes_block(self, type_: str) -> bool:
-        """Returns True if the template can write blocks of a type."""
+        """Returns True if the template can write blocks of the type `type_`."""
         match type_:
             case "tool_use":
                 return self.writes_calls
@@ -166,7 +166,7 @@ class TemplateProbe:
     def writes_assistant_first(self) -> bool:
         """Returns True if the template writes conversations that start with a message of an assistant.
 
-        Some templates write the first message as that of a user if there are tools, and thus lose its calls.
+        If there are tools, some templates write the first message as a message of a user, without its tool calls.
         """
         if not self.writes([_REPLY, _USER], "Replyword"):
             return False
@@ -199,7 +199,7 @@ class TemplateProbe:
         return word in (self._render(adapted) or Rendering("")).text
 
     def render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
-        """Renders messages. Returns None if the template refuses them."""
+        """Renders messages. Returns None if the template refuses them. `others` are further variables."""
         has_calls = any("tool_calls" in message for message in messages)
         text_arguments = has_calls and self.text_arguments
         return self._render([adapt_message(item, self.needs_parts, text_arguments) for item in messages], **others)
@@ -230,7 +230,7 @@ class TemplateProbe:
         return text is not None
 
     def has_placeholder(self, kind: str) -> bool:
-        """Returns True if the template writes a text for a media part.
+        """Returns True if the template writes a placeholder for media parts of a kind.
 
         A template that does not know media prints the parts as Python does, such as `{'type': 'image'}`. This text
         is no placeholder.
@@ -254,9 +254,10 @@ class TemplateProbe:
         return all((texts[-1] or "").startswith(text or "") for text in texts)
 
     def find_stop_token(self) -> tuple[bool, str]:
-        """Returns True if the template marks replies, and the first line of text after a reply.
+        """Returns two values: True if the template marks replies, and the first line of the text after a reply.
 
-        The line has no white space around it. The line is empty if the template writes no text after a reply.
+        White space at the start and at the end of the line is removed. The line is empty if the template writes no
+        text after a reply.
         """
         rendering = self.render([_USER, _REPLY])
         if rendering is None:
@@ -266,7 +267,7 @@ class TemplateProbe:
         return is_marked, suffix.strip().partition("\n")[0]
 
     def ends_with(self, stop: str) -> bool:
-        """Returns True if the marked text of a reply ends with the token that ends the turn."""
+        """Returns True if the marked text of a reply ends with the token `stop`, or if `stop` is empty."""
         rendering = self.render([_USER, _REPLY])
         if rendering is None or not rendering.spans:
             return False
@@ -279,6 +280,6 @@ class TemplateProbe:
             self.text(messages, strftime_now=now.strftime, tools=tools)
             for tools in (None, [_TOOL])
             for messages in ([_USER], [_SYSTEM, _USER], [_USER, _REPLY] * 20)
-            for now in (datetime(2001, 1, 1, 1), datetime(2012, 3, 14, 15, 16, 17, 18))  # differ in each part
+            for now in (datetime(2001, 1, 1, 1), datetime(2012, 3, 14, 15, 16, 17, 18))  # differ in each field
         ]
         return texts[::2] != texts[1::2]

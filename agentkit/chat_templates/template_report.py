@@ -27,7 +27,8 @@ class TemplateReport:
             message of a user.
         call_thinking_and_text: False if the template writes the thinking and the text of messages with tool calls,
             but not both in one message.
-        any_call_id: False if the template refuses call ids other than nine letters or digits, as Mistral's do.
+        any_call_id: False if the template refuses call ids that do not consist of nine letters and digits, as
+            Mistral's templates do.
         results: True if the template writes tool results.
         thinking: True if the template writes the thinking of the last message.
         call_thinking: True if the template writes the thinking of a message with tool calls, before its results.
@@ -43,10 +44,11 @@ class TemplateReport:
             template marks no texts.
         stop_token: First line that the template writes after a reply, such as `<|im_end|>`. May be empty.
         reads_clock: True if the text depends on the current time.
-        round_trips: True if replies that the response template parses have the same text when the chat template
-            renders them again. None if there is no response template, or if it cannot be used.
-        round_trip_losses: Kinds of replies whose text then changes or is incomplete: `text`, `thinking`, `call`,
-            `text and call` or `several calls`.
+        round_trips: True if no reply changes when the response template parses its text and the chat template
+            renders the parsed message. None if there is no response template, if it is invalid, or if the package
+            regex is not installed.
+        round_trip_losses: Kinds of replies whose text changes or is incomplete after these two steps: `text`,
+            `thinking`, `call`, `text and call` or `several calls`.
     """
 
     system: bool

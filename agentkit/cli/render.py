@@ -47,7 +47,7 @@ def render_command(
         bool, typer.Option("--spans", help="Write JSON with the text and the positions of the replies.")
     ] = False,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Read one conversation per line, and write JSON.")
+        bool, typer.Option("--lines", help="Read one conversation per line, and write one JSON object per line.")
     ] = False,
     keep_invalid: KeepInvalidOption = False,
 ) -> None:
@@ -90,9 +90,14 @@ def load_template(name: str) -> ChatTemplate:
 
 
 def find_tokenizer(folder: Path, place: str) -> Encode | None:
-    """Returns a function that encodes texts with the tokenizer in a folder. Returns None if there is no tokenizer.
+    """Returns a function that encodes texts with the tokenizer of a model.
 
-    `place` is the name of the option in errors.
+    Args:
+        folder: Folder with a `tokenizer.json`, or the path of this file.
+        place: Name of the option in errors.
+
+    Returns:
+        The function. None if there is no `tokenizer.json`.
 
     Raises:
         MissingExtraError: The package tokenizers is not installed.
@@ -107,6 +112,6 @@ def find_tokenizer(folder: Path, place: str) -> Encode | None:
 def _load_tokenizer(folder: Path) -> Encode:
     tokenizer = find_tokenizer(folder, "--tokens")
     if tokenizer is None:
-        reason = f"{shorten_repr(str(folder), 200)} has no tokenizer.json"
+        reason = f"there is no tokenizer.json in the folder {shorten_repr(str(folder), 200)}"
         raise OptionError("--tokens", reason, "Pass the folder of a tokenizer.")
     return tokenizer

@@ -100,14 +100,20 @@ def test_each_line_is_a_conversation(call: Call, tmp_path: Path) -> None:
     ("options", "text"),
     [
         (("--template", "zefyr"), "--template: there is no built-in template and no file 'zefyr'"),
-        (("--template", "zephyr", "--tokens", "missing"), "--tokens: 'missing' has no tokenizer.json"),
+        (
+            ("--template", "zephyr", "--tokens", "missing"),
+            "--tokens: there is no tokenizer.json in the folder 'missing'",
+        ),
         ((), "Missing option '--template'"),
         (("--template", ""), "--template: there is no built-in template and no file ''"),
         (("--template", "a" * 5_000), "--template: there is no built-in template and no file 'aaa"),
         (("--template", "latin.jinja"), "--template: the file 'latin.jinja' cannot be read"),
         (("--template", "empty"), "--template: the folder 'empty' has no chat template"),
         (("--template", "empty.gguf"), "--template: the file 'empty.gguf' is not a GGUF file"),
-        (("--template", "zephyr", "--tokens", "a" * 5_000), "--tokens: 'aaa"),
+        (
+            ("--template", "zephyr", "--tokens", "a" * 5_000),
+            "--tokens: there is no tokenizer.json in the folder 'aaa",
+        ),
         (
             ("--template", "zephyr", "--tokens", "damaged"),
             "--tokens: the file 'damaged/tokenizer.json' has no tok",

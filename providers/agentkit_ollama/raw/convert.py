@@ -25,21 +25,21 @@ class OllamaRawFormatter(ChatTemplateFormatter):
     """Formatter for `/api/generate` in raw mode, whose requests are arguments of `ollama.AsyncClient().generate`.
 
     The option `template` is required. The request has `prompt`, `raw` and `think`, and the option `stop` if the
-    template ends turns with a text that is no control token.
+    text that ends a turn is not a control token.
 
-    The server adds the bos token to the prompt for most models. The prompt therefore omits the bos token that the
-    template writes at its start. If the template comes from a GGUF file whose tokenizer adds no bos token, the
-    prompt keeps the token. The option `server_adds_bos` has precedence over both rules.
+    For most models, the server adds the bos token to the prompt. The prompt therefore omits the bos token that the
+    template writes at the start of the text. If the template comes from a GGUF file whose tokenizer adds no bos
+    token, the prompt keeps the token. The option `server_adds_bos` has precedence over both rules.
     """
 
     base = ChatTemplateFormatter.base.override({"name": "/api/generate of Ollama", "issuer": "ollama"})
 
     def expects_bos(self) -> bool:
-        """Returns False only if the template comes from a GGUF file whose tokenizer adds no bos token."""
+        """Returns True unless the template comes from a GGUF file whose tokenizer adds no bos token."""
         return self.template.adds_bos is not False
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request with `prompt`, `raw` and `think`, and if needed `options`."""
+        """Returns the request with `prompt`, `raw` and `think`, and with `options` if there are stop texts."""
         request = {**super().convert(legal, task), "raw": True, "think": False}
         stop = self.list_stop_texts()
         return {**request, "options": {"stop": stop}} if stop else request

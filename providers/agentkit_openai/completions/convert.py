@@ -31,11 +31,12 @@ class OpenAICompletionsFormatter(ChatTemplateFormatter):
     """Formatter for `/v1/completions`. Send a request with `client.completions.create(model=…, **request)`.
 
     The option `template` is required. The request has `prompt`, the fields of vLLM and llama.cpp in `extra_body`,
-    and `stop` if the template ends turns with a text that is no control token.
+    and `stop` if the text that ends a turn is not a control token.
 
-    If the template comes from a GGUF file, the prompt follows the rules of llama.cpp for the bos token. Otherwise,
-    the request asks the server not to add the bos token. Only vLLM follows this request. For other servers, pass
-    `server_adds_bos=True` if the tokenizer adds the bos token.
+    If the template comes from a GGUF file whose tokenizer adds the bos token, the prompt omits this token.
+    Otherwise, the prompt contains the bos token of the template, and the request contains
+    `add_special_tokens=False`, which only vLLM supports. For another server that adds the bos token, pass
+    `server_adds_bos=True`.
     """
 
     base = ChatTemplateFormatter.base.override({"name": "/v1/completions", "issuer": "openai-completions"})
@@ -45,7 +46,7 @@ class OpenAICompletionsFormatter(ChatTemplateFormatter):
         return self.template.adds_bos is True
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request with `prompt` and `extra_body`, and if needed `stop`."""
+        """Returns the request with `prompt`, and with `stop` and `extra_body` if they have content."""
         request = super().convert(legal, task)
         if stop := self.list_stop_texts():
             request["stop"] = stop

@@ -32,8 +32,8 @@ class OpenAICompletionsParser(PromptReplyParser):
     A reply is a `Completion` or its chunks, as SDK objects, dicts or raw bytes. The parser reads choice 0.
 
     With the parameter `return_token_ids` of vLLM, `metadata["reply"]` of the message has the lists
-    `prompt_token_ids` and `token_ids`. With the parameter `logprobs`, the metadata also has the dict `logprobs`,
-    which joins the lists of all chunks.
+    `prompt_token_ids` and `token_ids`. With the parameter `logprobs`, the metadata also has the dict `logprobs`.
+    The lists in this dict contain the items of all chunks.
     """
 
     provider = "openai-completions"
