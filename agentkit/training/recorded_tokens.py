@@ -20,7 +20,7 @@ from agentkit.errors import MessageError
 from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.reprs import shorten_repr
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.text_encoder import Decode, Encode, encode_checked, find_tokens
+from agentkit.training.text_encoder import Decode, Encode, encode_checked, find_tokens, is_stop_token
 from agentkit.training.text_spans import Span, merge_spans
 
 __all__ = ["splice_tokens"]
@@ -53,21 +53,23 @@ def splice_tokens(
     """
     ids, spans, before, position = list[int](), list[Span](), 0, 0
 
+    stop = rendered.template.check().stop_token
+
     def add(piece: tuple[Sequence[int], list[Span]]) -> None:
         spans.extend((first + len(ids), last + len(ids)) for first, last in piece[1])
         ids.extend(piece[0])
 
     for start, end, recorded in _list_recorded(rendered, encode, decode, special, train_thinking):
-        add(_encode_part(encode, rendered.text[before:start], position - before, before, trained))
+        add(_encode_part(encode, rendered.text[before:start], position - before, before, trained, stop))
         is_trained = any(first < end and last > start for first, last in trained)
         add((recorded, [(0, len(recorded))] if is_trained else []))
         before, position = start, end
-    add(_encode_part(encode, rendered.text[before:], position - before, before, trained))
+    add(_encode_part(encode, rendered.text[before:], position - before, before, trained, stop))
     return ids, merge_spans(spans)
 
 
 def _encode_part(
-    encode: Encode, text: str, start: int, offset: int, trained: Sequence[Span]
+    encode: Encode, text: str, start: int, offset: int, trained: Sequence[Span], stop: str
 ) -> tuple[Sequence[int], list[Span]]:
     """Returns the token ids of a text from the index `start` on, and the spans of the trained ids among them.
 
@@ -77,12 +79,14 @@ def _encode_part(
         start: Index of the first character in `text` whose token is returned.
         offset: Position of `text` in the rendered conversation.
         trained: Trained spans of the rendered conversation.
+        stop: Stop token of the template.
     """
     ids, offsets = encode_checked(encode, text)
     first = bisect_left(offsets, start, key=_get_start)
-    if start and first and offsets[first - 1][1] > start:
-        return _encode_part(encode, text[start:], 0, offset + start, trained)
-    spans = [find_tokens(offsets, max(begin - offset, start), end - offset) for begin, end in trained]
+    token_end = offsets[first - 1][1] if start and first else start
+    if token_end > start and not is_stop_token(text, start, token_end, stop):
+        return _encode_part(encode, text[start:], 0, offset + start, trained, stop)
+    spans = [find_tokens(offsets, max(begin - offset, start), end - offset, text, stop) for begin, end in trained]
     return ids[first:], [(begin - first, end - first) for begin, end in spans if first <= begin < end]
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "as_encoder",
     "encode_checked",
     "find_tokens",
+    "is_stop_token",
     "list_special_ids",
 ]
 
@@ -85,25 +86,47 @@ def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[t
     elif len(pair[0]) != len(pair[1]):
         count = f"{len(pair[0])} tokens and {len(pair[1])} offsets"
         reason = f"expected one offset for each token, got {count}"
+    elif len(pair[1]) and pair[1][len(pair[1]) - 1][1] > len(text):
+        reason = f"expected offsets of at most {len(text)} characters, got a larger offset"
     else:
         return pair
-    raise OptionError("encode", reason, "Return the token ids, and the start and end of each token.")
+    raise OptionError(
+        "encode", reason, "Return the token ids, and the start and end of each token as indexes of the text."
+    )
 
 
 _get_start: Final = itemgetter(0)
 _get_end: Final = itemgetter(1)
 
 
-def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
+def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: str, stop: str) -> tuple[int, int]:
     """Returns the span of the tokens whose characters are all between two positions of a text.
 
-    If there is no such token, the end of the span is not after its start.
+    The token of a stop token that ends at the second position can also contain the white space after it. If there
+    is no such token, the end of the span is not after its start.
+
+    Args:
+        offsets: Offsets of the tokens.
+        start: The first position.
+        end: The second position.
+        text: The text of the tokens.
+        stop: Stop token of the chat template. Empty if there is none.
     """
     first = bisect_left(offsets, start, key=_get_start)
     last = bisect_right(offsets, end, key=_get_end)
     while first < last and offsets[first][1] <= start:  # skip a token that ends at the start position
         first += 1
+    if last < len(offsets) and offsets[last][0] < end and is_stop_token(text, end, offsets[last][1], stop):
+        last += 1
     return first, last
+
+
+def is_stop_token(text: str, end: int, token_end: int, stop: str) -> bool:
+    """Returns True if a stop token ends at a position, and its token also contains the white space after it.
+
+    The tokenizer of Phi-3 has such tokens: `<|end|>` contains the line break after it (option `rstrip`).
+    """
+    return bool(stop) and text.endswith(stop, 0, end) and text[end:token_end].isspace()
 
 
 def _as_function(tokenizer: Any) -> Encode:
@@ -131,8 +154,8 @@ def _encode(tokenizer: Any, text: str) -> Any:
 def _trims_offsets(tokenizer: Any) -> bool:
     """Returns True if the offsets of a token do not include its white space."""
     encoding = _encode(tokenizer, "a b")
-    lengths = [end - start for start, end in encoding.offsets]
-    return sum(lengths) == 2 and sum(map(len, encoding.tokens)) == 3
+    has_space = any(space in token for token in encoding.tokens for space in " Ġ▁")
+    return has_space and all(start > 1 or end < 2 for start, end in encoding.offsets)
 
 
 class _Offsets(Sequence[tuple[int, int]]):

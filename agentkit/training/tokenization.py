@@ -136,7 +136,7 @@ def tokenize(
         decode, special = as_decoder(encode), list_special_ids(encode)
         ids, spans = splice_tokens(rendered, trained, encode_text, decode, special, train_thinking)
     else:
-        ids, spans = _encode_spans(encode_text, rendered.text, trained)
+        ids, spans = _encode_spans(encode_text, rendered.text, trained, template.check().stop_token)
     if max_tokens is not None and len(ids) > max_tokens:
         ids, spans = _truncate(ids, spans, max_tokens, side, _find_eos(template, encode_text))
     return _build(ids, spans)
@@ -156,10 +156,10 @@ def _build(ids: list[int], spans: list[Span]) -> TokenizedSample:
 # -- tokens ------------------------------------------------------------------------------------------------------
 
 
-def _encode_spans(encode: Encode, text: str, trained: Iterable[Span]) -> tuple[list[int], list[Span]]:
+def _encode_spans(encode: Encode, text: str, trained: Iterable[Span], stop: str) -> tuple[list[int], list[Span]]:
     """Encodes a text. Returns the token ids, and the trained tokens as spans of indexes."""
     ids, offsets = encode_checked(encode, text)
-    spans = [find_tokens(offsets, start, end) for start, end in trained]
+    spans = [find_tokens(offsets, start, end, text, stop) for start, end in trained]
     return ids if isinstance(ids, list) else list(ids), [span for span in spans if span[0] < span[1]]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from itertools import product
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
 
 from agentkit import (
     ImageBlock,
@@ -289,11 +291,25 @@ def test_a_tokenizer_gives_the_tokens_of_the_whole_text(tokenizer: Any) -> None:
 def test_a_token_that_begins_before_the_reply_is_not_trained() -> None:
     template = ChatTemplate.from_tags({"user": ("U: ", "\n"), "assistant": ("A: ", "")})
     msgs = [Msg("Bob", "Where is it?", "user"), Msg("Friday", "the river", "assistant")]
-    for trim in (False, True):
+    for trim, prefix in product((False, True), repeat=2):
         tokenizer = create_tokenizer(["A: the river the river the"], trim=trim)
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
         tokenized = tokenize(Sample(msgs), template, tokenizer)
         trained = [id for id, mask in zip(tokenized.ids, tokenized.loss_mask, strict=True) if mask]
         assert tokenizer.decode(trained) == " river"
+
+
+@pytest.mark.parametrize("template", [MARKED, UNMARKED])
+def test_a_stop_token_that_contains_the_next_white_space_is_trained(template: ChatTemplate) -> None:
+    tokenizer = create_tokenizer(["Where is it?"], rstrip=True)  # as <|end|> of Phi-3
+    msgs = [Msg("Bob", "Where?", "user"), Msg("Friday", "There.", "assistant")] * 2
+    tokenized = tokenize(Sample(msgs), template, tokenizer)
+    text = template.render(msgs).text
+    assert tokenized.ids == tokenizer.encode(text, add_special_tokens=False).ids
+    trained = [tokenizer.decode(tokenized.ids[a:b], skip_special_tokens=False) for a, b in tokenized.spans]
+    assert trained == ["There.<|im_end|>"] * 2
+    first = slice(*tokenized.spans[0])
+    assert tokenize(Sample(msgs, tokens={1: tokenized.ids[first]}), template, tokenizer) == tokenized
 
 
 def test_a_tokenizer_that_cuts_or_pads_is_refused() -> None:
@@ -426,6 +442,8 @@ def test_an_invalid_encoder_is_an_error() -> None:
         OptionError, match="encode: expected one offset for each token, got 1 tokens and 0 offsets"
     ):
         tokenize(Sample(MSGS), MARKED, lambda _: ([1], []))
+    with pytest.raises(OptionError, match="characters, got a larger offset"):
+        tokenize(Sample(MSGS), MARKED, lambda _: ([1], [(0, 10_000)]))
 
 
 def test_a_tool_result_with_other_content_is_an_error() -> None:
