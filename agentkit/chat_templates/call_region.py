@@ -1,4 +1,4 @@
-"""`CallRegion`: one or several tool calls in the text of a reply."""
+"""`CallRegion`: region of a reply with one or several tool calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CALL_START: Final = re.compile(
     re.DOTALL,
 )
 _CALL_END: Final = re.compile(r"\s*\}?\s*")
-_MAX_START: Final = 500  # length of a text in which the start of the arguments is no longer searched
+_MAX_START: Final = 500  # the start of the arguments is searched only in this number of characters
 _MARK: Final = re.compile(r'["{}\[\]]')
 _STRING_MARK: Final = re.compile(r'["\\]')
 _CALL_KEYS: Final = frozenset({"function", "id", "name", "type"})
@@ -36,7 +36,7 @@ class _Call(NamedTuple):
         name: Name of the tool.
         id: Id that the model wrote. May be empty.
         arguments: Arguments as an object, or as a text that may be invalid JSON.
-        has_more: True if the text of the call has more than its name, its id and its arguments.
+        has_more: True if the text of the call contains more than a name, an id and arguments.
     """
 
     name: str
@@ -46,13 +46,13 @@ class _Call(NamedTuple):
 
 
 class CallForm:
-    """Format of the tool calls in a field: the places of the name, the id and the arguments of a call.
+    """Format of the tool calls in a field. It decides where the name, the id and the arguments of a call are.
 
     Attributes:
-        field: Field of the response template.
-        is_argument_text: True if the text of the region is the JSON text of the arguments of one call.
-        needs_end: True if only the marker after the region shows that the arguments are complete.
-        is_call_text: True if the text of the region is the JSON text of one call, or of a list of calls.
+        field: Field `tool_calls` of the response template.
+        is_argument_text: True if the text of a region is the JSON text of the arguments of one call.
+        needs_end: True if only the marker after a region shows that the arguments are complete.
+        is_call_text: True if the text of a region is the JSON text of one call, or of a list of calls.
     """
 
     def __init__(self, field: ResponseField) -> None:
@@ -67,7 +67,7 @@ class CallForm:
         self.is_call_text = is_json and (field.transform is None or "{content}" in (field.transform, function))
 
     def find_text(self, part: str, captures: Mapping[str, str]) -> str:
-        """Returns the name or the id of the call if the markers contain it. Otherwise, returns an empty text."""
+        """Returns the part `name` or `id` of a call if a marker contains it. Otherwise, returns an empty text."""
         text = self._texts[part]
         return captures.get(text[1:-1], "") if text.startswith("{") else text
 
@@ -77,7 +77,8 @@ class CallForm:
         Args:
             text: Text of the region.
             captures: Named groups of the markers before and after the region.
-            first: First call of the region, if its arguments were added to the reply while they arrived.
+            first: First call of the region, if its arguments were added to the reply while they arrived. None
+                otherwise.
         """
         try:
             value = parse_value(self.field, text, captures)
@@ -104,7 +105,7 @@ class CallForm:
 
 
 class CallRegion:
-    """One or several tool calls.
+    """Region of a reply with one or several tool calls.
 
     The arguments are added to the reply while they arrive, in two cases:
 
@@ -115,12 +116,12 @@ class CallRegion:
 
     Args:
         builder: Builder of the reply.
-        key: First part of the keys of the blocks.
+        key: Start of the keys of the blocks. The index of a call in the region is the last item of its key.
         form: Format of the tool calls.
         captures: Named groups of the marker before the region.
         marker: Text of this marker.
-        tools: Tools by name. Their schemas decide the types of arguments.
-        digest: Hexadecimal digest of all text before the region, from which the missing ids derive.
+        tools: Tools by name. Arguments that are texts are converted to the types in the schemas of the tools.
+        digest: Hexadecimal digest of all text before the region. Calls without an id get an id from this digest.
         used_ids: Ids of all earlier calls of the reply.
 
     Attributes:
@@ -174,7 +175,7 @@ class CallRegion:
             self._first.add(text[start:])
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. A region without the name of a tool becomes a text block, together with its markers."""
+        """Ends the region. If a call has no name, the region and its markers become a text block."""
         text, first = "".join(self._pieces), self._first
         streamed = None if first is None else first.read(text)
         if streamed is not None and not streamed.has_more:
@@ -206,7 +207,7 @@ class CallRegion:
                 builder.replace_arguments(key, converted)
 
     def _choose_id(self, id: str, index: int) -> str:
-        """Returns the id that the model wrote, if it is new, and a derived id otherwise."""
+        """Returns the id that the model wrote, or an id from the digest if the model wrote no new id."""
         if not id or id in self._used_ids:
             id = f"call_{self._digest[:24]}{f'_{index}' if index else ''}"
         self._used_ids.add(id)
@@ -263,7 +264,7 @@ class _ObjectScan:
         self.has_ended = False
 
     def find_end(self, text: str) -> int:
-        """Returns how many characters of the next piece of the text belong to the value."""
+        """Returns the number of characters of the next piece of the text that belong to the value."""
         if self.has_ended or not text:
             return 0
         count = self._find_end(text)
@@ -291,7 +292,7 @@ def _read_call(value: object) -> _Call:
     """Reads a call `{"function": {"name": …, "arguments": …}}` or `{"name": …, "arguments": …}`.
 
     Raises:
-        ValueError: The value has another form.
+        ValueError: The value is not such a call.
     """
     if not isinstance(value, dict):
         raise ValueError("expected an object")

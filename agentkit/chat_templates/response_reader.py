@@ -39,7 +39,7 @@ class ResponseReader:
         Args:
             fields: Fields of the response template.
             builder: Builder of the message.
-            prompt: Text before the reply. The derived ids of calls depend on this text.
+            prompt: Text before the reply. The ids of calls for which the model wrote no id depend on this text.
             start: Text at the end of the prompt that is already part of the reply, such as `<think>`.
             tools: Tools by name.
         """
@@ -84,7 +84,7 @@ class ResponseReader:
         self._add_defaults()
 
     def _add_defaults(self) -> None:
-        """Adds the defaults of fields without a block, and the names of missing required fields, to the notes."""
+        """Adds default values of fields that become no blocks, and names of missing fields, to the notes."""
         notes, known = self._builder.notes, {"role", "content", "tool_calls", *THINKING_FIELDS}
         defaults = {name: value for name, value in self._fields.defaults.items() if name not in known}
         if defaults:
@@ -114,7 +114,7 @@ class ResponseReader:
         return ValueRegion(self._builder, field)
 
     def _digest_text(self) -> str:
-        """Returns a digest of the prompt and of all text up to the current marker."""
+        """Returns a digest of the prompt and of the reply up to the end of the current marker."""
         consumed = self._parser.consumed
         self._digest.update("".join(consumed).encode("utf-8", "surrogatepass"))
         consumed.clear()

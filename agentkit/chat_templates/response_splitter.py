@@ -7,9 +7,10 @@ Idea
 Invariants
     - A marker counts only if no further text can change the match. So the regions do not depend on the pieces in
       which the reply arrives.
-    - Held text is searched again only after its length has grown by an eighth. This keeps the time proportional to
-      the length of the text.
-    - At each index, at most one empty match counts, so that the parser always ends.
+    - The text that is held back is searched again only after its length has grown by an eighth. This keeps the
+      time proportional to the length of the text.
+    - A marker can match an empty text. At each index, at most one such match counts, so that the parser always
+      ends.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _CONTEXT: Final = 1_000  # number of earlier characters that a marker may depend
 
 
 class RegionReceiver(Protocol):
-    """Object that gets the regions of a reply."""
+    """Object that receives the regions of a reply from a `ResponseSplitter`."""
 
     def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> None:
         """Begins the region of a field. `captures` are the named groups of its marker."""
@@ -54,12 +55,12 @@ class ResponseSplitter:
         self._fields = fields
         self._receiver = receiver
         self._field: ResponseField | None = fields.implicit
-        self._is_open = False  # True between `open` and `close`. A region without a marker opens at its first text
+        self._is_open = False  # True between `open` and `close`. The implicit field opens at its first text
         self._captures: Mapping[str, str] = {}
         self._watch: MarkerWatch = fields.watch(self._field)
         self._held: list[str] = []
         self._length = 0  # number of characters in `_held`
-        self._next_search = 0  # value of `_length` at which the next search for markers begins
+        self._next_search = 0  # value of `_length` at which the held text is searched again
         self._context: str = ""
         self._position = 0  # number of processed characters
         self._empty_position = -1  # number of processed characters at the last empty match
