@@ -69,7 +69,7 @@ class RowFormat:
             replaces the system messages of the row. It raises `MessageError` for an invalid row.
         write: Function that converts a sample to a row, or to several rows. The arguments are the sample, the log
             of losses, and the first sample of the data set. The first sample determines the columns of `trl`.
-        shared_columns: Names of the columns that contain values of `Sample.extra` and other values.
+        shared_columns: Names of columns of the format that can also take values from `Sample.extra`.
     """
 
     columns: tuple[str, ...]
@@ -85,7 +85,7 @@ class RowFormat:
             sample = _mask_other_agents(sample)
         rows = self.write(sample, losses, first)
         rows = rows if isinstance(rows, list) else [rows]
-        return copy_json(rows) if sample.extra else rows  # rows must share nothing with the sample
+        return copy_json(rows) if sample.extra else rows  # a change of a row must not change the sample
 
     def _select_columns(self, extra: Mapping[str, Any], losses: LossLog) -> dict[str, Any]:
         selected: dict[str, Any] = {}
@@ -93,14 +93,14 @@ class RowFormat:
             if name in self.columns and name not in self.shared_columns:
                 losses.add(f"extra.{name}", f"the format uses the column {name!r} for the conversation")
             elif value is None:
-                losses.add(f"extra.{name}", "a reader cannot distinguish a column None from a missing column")
+                losses.add(f"extra.{name}", "a reader treats a column with the value None as missing")
             else:
                 selected[name] = value
         return selected
 
 
 def _mask_other_agents(sample: Sample) -> Sample:
-    """Returns a sample whose weights do not train the replies of agents other than the viewer."""
+    """Returns a sample in which replies of agents other than the viewer have the weight 0 instead of None."""
     weights: list[Any] = []
     for index, msg in enumerate(sample.msgs):
         weight = sample.get_weight(index)
@@ -122,7 +122,7 @@ def find_format(name: str) -> RowFormat:
 
 
 def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Returns the other columns of a row, for `Sample.extra`. Columns with the value None or NaN are omitted."""
+    """Returns the columns of a row that are not in `columns`, for `Sample.extra`. Omits None and NaN."""
     extra = {name: value for name, value in row.items() if name not in columns and value is not None}
     if not extra:
         return extra
@@ -131,7 +131,10 @@ def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, A
 
 
 def replace_system(msgs: Sequence[Msg], system: str | None) -> list[Msg]:
-    """Returns messages with another system prompt. With None, the messages are unchanged."""
+    """Returns messages in which `system` replaces the system messages without tool results.
+
+    If `system` is None, returns the messages unchanged.
+    """
     if system is None:
         return list(msgs)
     return [Msg("system", system, "system"), *(msg for msg in msgs if msg.role != "system" or msg.tool_results)]
@@ -140,7 +143,7 @@ def replace_system(msgs: Sequence[Msg], system: str | None) -> list[Msg]:
 def replace_weighted_system(
     msgs: Sequence[Msg], weights: Sequence[MessageWeight], system: str | None
 ) -> tuple[list[Msg], list[MessageWeight]]:
-    """Returns messages with another system prompt, and their weights."""
+    """Returns the messages that `replace_system` returns, and the weights of these messages."""
     if system is None:
         return list(msgs), list(weights)
     indexes = [index for index, msg in enumerate(msgs) if msg.role != "system" or msg.tool_results]
@@ -148,7 +151,7 @@ def replace_weighted_system(
 
 
 def refuse_format(format: str, place: str, reason: str) -> MessageError:
-    """Returns the error for a sample that no row of a format can represent."""
+    """Returns the error for a sample that the rows of a format cannot represent."""
     return MessageError(
         place, f"the format {format!r} cannot represent the sample: {reason}", "Use another format."
     )

@@ -23,10 +23,11 @@ __all__ = ["RowReader", "load_rows"]
 class RowReader(Iterator[Sample]):
     """Iterator over the samples of rows. `load_rows` creates it.
 
-    After an error, the next call of `next` reads the next row.
+    After an error, the iterator continues with the next row.
 
     Attributes:
-        line: Number of the row that was read last. The first row has the number 1. Empty lines are counted.
+        line: Number of the row that was read last. The first row has the number 1, and empty lines are counted. 0
+            before the first row.
     """
 
     def __init__(
@@ -44,9 +45,11 @@ class RowReader(Iterator[Sample]):
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
             type_name = type(cast("object", value)).__name__
             advice = "Pass an open file, or a list of dicts or lines."
-            raise OptionError("rows", f"expected several rows, got {type_name}", advice)
+            raise OptionError("rows", f"expected an iterable of rows, got {type_name}", advice)
         if prompt is not None and format != "recording":
-            raise OptionError("prompt", f"rows of the format {format!r} have a prompt", "Omit the option.")
+            raise OptionError(
+                "prompt", f"only the format 'recording' takes a prompt, got {format!r}", "Omit `prompt`."
+            )
         self.line = 0
         self._format = find_format(format)
         self._rows = iter(cast("Iterable[object]", rows))
@@ -63,7 +66,8 @@ class RowReader(Iterator[Sample]):
 
         Raises:
             StopIteration: There are no further rows.
-            MessageError: The row is invalid. The place begins with the number of its line.
+            MessageError: The row is invalid, or the rows are a text file that is not UTF-8. The place of an error
+                in a row begins with the line number.
         """
         try:
             for row in self._rows:
@@ -80,7 +84,7 @@ class RowReader(Iterator[Sample]):
         raise StopIteration
 
     def _read_or_report(self, row: object) -> Sample | None:
-        """Returns the sample of a row. Returns None if the row is invalid and `on_error` was called."""
+        """Returns the sample of a row. For an invalid row, calls `on_error` and returns None."""
         try:
             return self._read(row)
         except InputError as error:
@@ -97,7 +101,7 @@ class RowReader(Iterator[Sample]):
         if isinstance(row, _LINE):
             line = row
             try:
-                row = from_json(line, cache_strings="keys")  # faster than `json`
+                row = from_json(line, cache_strings="keys")  # faster than the module json
             except ValueError:
                 row = _parse(line)
         if type(row) is not dict:
@@ -148,18 +152,21 @@ def load_rows(
 ) -> RowReader:
     r"""Returns an iterator over the samples of rows. Each row is read when its sample is requested.
 
-    - `openai`: `messages` with tool calls, `weight`, `tools`, `parallel_tool_calls`. Also rows of torchtune with
-      `masked`, `ipython` and `eot`.
-    - `trl`: `messages`, `prompt` and `completion` as texts or messages, `chosen` and `rejected`, `conversations`.
+    The formats have the following columns:
+
+    - `openai`: `messages`, whose replies can have tool calls and a `weight`, and `tools`. Also rows of torchtune,
+      whose messages have the keys `masked`, `ipython` and `eot`.
+    - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
+      `conversations`.
     - `dspy`: rows of `format_finetune_data` of DSPy.
-    - `sharegpt`: `conversations` of `from` and `value`, and `system`, `tools` and `images`.
-    - `alpaca`: `instruction`, `input` and `output`, and `system` and `history`.
-    - `stanford_alpaca`: `instruction`, `input` and `output`. The message of the user is one of the two prompt
+    - `sharegpt`: `conversations` with the keys `from` and `value`, and optionally `system`, `tools` and `images`.
+    - `alpaca`: `instruction`, `input` and `output`, and optionally `system` and `history`.
+    - `stanford_alpaca`: `instruction`, `input` and `output`. The user message becomes one of the two prompt
       texts of Stanford's Alpaca. For torchtune's `train_on_input`, pass `train_on="all"` to `tokenize`.
     - `input_output`: `input` and `output`.
     - `prompt_completion`: the texts `prompt` and `completion`.
     - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning.
-    - `atif`: one trajectory per row.
+    - `atif`: one trajectory of the Agent Trajectory Interchange Format per row.
     - `recording`: results of `compare` as dicts. For the file of `compare(record=…)`, pass `prompt`.
 
     Other columns become `Sample.extra`.
@@ -167,7 +174,7 @@ def load_rows(
     Args:
         format: Name of the format.
         rows: Rows as dicts, or as lines of JSON text, for example an open file.
-        columns: Names of the columns in the rows, by their name in the format: `{"instruction": "question"}`.
+        columns: Names of the columns in the rows, by the name in the format: `{"instruction": "question"}`.
         system: System prompt that replaces the system messages of each row. None keeps them.
         on_error: Function that is called with the error of each invalid row. None means that the error is raised.
             The iterator can be continued after the error.
@@ -175,7 +182,7 @@ def load_rows(
             only the replies.
 
     Raises:
-        OptionError: There is no such format or column.
+        OptionError: There is no such format or column, or another option is invalid.
 
     Example:
         >>> lines = ['{"input": "Hello.", "output": "Hi."}\n', "{broken\n"]

@@ -12,13 +12,15 @@ from agentkit.training.row_values import drop_none, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
 _MAX_CACHED: Final = 100_000
-"""Number of characters from which on the JSON text of tools is not cached."""
+"""Limit in characters. A JSON text of tools that reaches this limit is not cached."""
 
 __all__ = ["dump_tools", "dump_tools_column", "read_tools"]
 
 
 def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
-    """Returns the tools of a row: a list or JSON text in the column `tools`, or OpenAI's older column `functions`.
+    """Returns the tools of a row. Returns an empty tuple if the row has no tools.
+
+    The column `tools`, or OpenAI's older column `functions`, contains the tools as a list or as JSON text.
 
     Raises:
         MessageError: The column does not contain tools.
@@ -35,13 +37,16 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
 def _parse_tools(text: str, key: str) -> tuple[Tool, ...]:
     tools: object = parse_if_text(text, key) or []
     if not isinstance(tools, list):
-        refuse(key, f"expected a list, got {type(tools).__name__}")
+        refuse(key, f"expected a list of tools, got {type(tools).__name__}")
     declared = cast("Sequence[Any]", tools)
     return as_tools(drop_none(declared) if _has_added_none(declared) else declared)
 
 
 def _has_added_none(value: object) -> bool:
-    """Returns True if `datasets` added keys with None. In JSON schemas, only two keywords can be None."""
+    """Returns True if the package `datasets` added keys with the value None.
+
+    In the schema of a tool, only `default` and `const` can be None.
+    """
     if isinstance(value, dict):
         items = cast("dict[str, object]", value).items()
         return any(

@@ -1,4 +1,4 @@
-"""Typed access to the values of a row of training data. The errors name the place of the value."""
+"""Functions that check and return the values of a row of training data. Errors name the place of the value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refuse(place: str, reason: str, advice: str = _ADVICE) -> NoReturn:
 
 
 def get_text(values: Mapping[str, Any], key: str, place: str) -> str:
-    """Returns a text of a row or message. None and a missing key become an empty text.
+    """Returns the text under a key of a row or message. Empty if the value is None or the key is missing.
 
     Raises:
         MessageError: The value is not a text.
@@ -39,7 +39,7 @@ def get_text(values: Mapping[str, Any], key: str, place: str) -> str:
 
 
 def get_list(values: Mapping[str, Any], key: str, place: str) -> list[Any]:
-    """Returns a list of a row or message. None and a missing key become an empty list.
+    """Returns the list under a key of a row or message. Empty if the value is None or the key is missing.
 
     Raises:
         MessageError: The value is not a list.
@@ -64,7 +64,7 @@ def get_object(value: object, place: str) -> dict[str, Any]:
 
 
 def has_none(value: object) -> bool:
-    """Returns True if a JSON object has a key with the value None, at any depth."""
+    """Returns True if a JSON value has a key with the value None, at any depth."""
     if isinstance(value, dict):
         items = cast("dict[str, object]", value).values()
         return any(item is None or has_none(item) for item in items)
@@ -74,7 +74,7 @@ def has_none(value: object) -> bool:
 def drop_none(value: Any) -> Any:
     """Returns a JSON value without the keys that have the value None, at any depth.
 
-    `datasets` fills in None for each key that only other rows have.
+    If only some rows have a key, the package `datasets` adds the key with the value None to the other rows.
     """
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()

@@ -17,7 +17,7 @@ __all__ = ["RowWriter", "dump_rows"]
 class RowWriter(Iterator[dict[str, Any]]):
     """Iterator over the rows of samples. `dump_rows` creates it.
 
-    After an error, the next call of `next` writes the next sample.
+    After an error, the iterator continues with the next sample.
 
     Attributes:
         index: Index of the sample that was written last. -1 before the first sample.
@@ -53,14 +53,14 @@ class RowWriter(Iterator[dict[str, Any]]):
         return self._rows.pop(0)
 
     def write(self, sample: Sample) -> list[dict[str, Any]]:
-        """Returns the rows of one more sample. For `trl`, the first sample determines the columns.
+        """Returns the rows of the next sample. For `trl`, the first sample determines the columns.
 
         Raises:
             MessageError: The format cannot represent the sample.
         """
         self.index += 1
         if type(sample) is not Sample:
-            check_option(f"samples[{self.index}]", sample, Sample, "Pass samples.")
+            check_option(f"samples[{self.index}]", sample, Sample, "Pass Sample objects.")
         if self._first is None:
             self._first = sample
         losses = self._losses
@@ -95,13 +95,13 @@ def dump_rows(
     Rows omit the following values, and `on_loss` does not report them:
 
     - ids, timestamps, metadata and opaque state of messages and blocks, and the source of the sample. But `atif`
-      has timestamps, and `recording` has the whole messages.
-    - the viewer. The weights of other agents become 0.
-    - the name and the role of a message with tool results. Each result becomes a message of its own.
+      keeps timestamps, and `recording` keeps the messages unchanged.
+    - the viewer. A reply of another agent gets the weight 0 if its weight is None.
+    - the name and the role of a message with tool results. Each result becomes a separate message.
     - the weight 1 of replies in formats without weights, because they train all replies.
     - the original JSON text of arguments in formats that store an object, and all call ids in `sharegpt`.
 
-    Rows do not distinguish a string and a list with one text block, or an empty string and an empty list.
+    Rows do not distinguish a string from a list with one text block, or an empty string from an empty list.
 
     Args:
         format: Name of the format.
@@ -111,7 +111,7 @@ def dump_rows(
             reason of each loss, and the row is written without the content.
 
     Raises:
-        OptionError: There is no such format.
+        OptionError: There is no such format, or another option is invalid.
 
     Example:
         >>> from agentkit import Msg

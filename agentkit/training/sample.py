@@ -37,13 +37,13 @@ class Sample:
         weights: One item for each message: a weight, or a list with one weight for each block of the message. The
             weight 1 means trained, and 0 means not trained. With None, the argument `train_on` of `tokenize`
             decides. None instead of the whole list means that no message has a weight.
-        viewer: Name of the agent whose replies are trained. Other messages with the role `assistant` are then not
-            trained. None means that the replies of all agents are trained.
+        viewer: Name of the agent whose replies are trained. Replies of other agents are then trained only if their
+            weight is 1 or `train_on` is `all`. None means that the replies of all agents are trained.
         tokens: Recorded token ids of replies, by the index of the message. `tokenize` uses these ids instead of
             encoding the text of the reply.
-        source: Text of the application that describes the origin of the sample, such as the name of a log.
-        rejected: For training on preferences: the whole conversation, with a reply that the model should not
-            write. Empty if there is no such conversation.
+        source: Text that describes the origin of the sample, such as the name of a log.
+        rejected: For training on preferences: the whole conversation with the rejected reply, which the model
+            should not write. Empty if there is no such conversation.
         extra: JSON object with the columns of a row that have no other attribute, such as `label`. The variables
             in the column `chat_template_kwargs` are passed to the chat template.
 
@@ -119,7 +119,9 @@ class Sample:
             OptionError: There is no rejected conversation.
         """
         if not self.rejected:
-            raise OptionError("rejected", "there is no rejected conversation", "Use a sample with `rejected`.")
+            raise OptionError(
+                "rejected", "the sample has no rejected conversation", "Pass `rejected` to the sample."
+            )
         return replace(self, msgs=self.rejected, weights=None, tokens=None, rejected=())
 
 
@@ -129,7 +131,7 @@ def build_trusted_sample(
     weights: Sequence[MessageWeight],
     extra: dict[str, Any],
 ) -> Sample:
-    """Builds a sample from values that are already valid, without checks. Reading rows is then much faster."""
+    """Returns a sample of valid values without checks, which makes reading rows much faster."""
     sample = _new(Sample)
     _set_msgs(sample, msgs)
     _set_tools(sample, tools)
@@ -204,7 +206,9 @@ def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, .
         check_option(place, ids, list | tuple, "Pass a list of token ids.")
         numbers = tuple(ids)
         if not numbers:
-            raise OptionError(place, "there are no token ids", "Omit the reply, so that its text is encoded.")
+            raise OptionError(
+                place, "there are no token ids", "Omit the index, so that the text of the reply is encoded."
+            )
         if not all(isinstance(number, int) and number >= 0 for number in numbers):
             raise OptionError(
                 place, f"expected token ids, got {shorten_repr(ids, 60)}", "Pass integers of at least 0."

@@ -1,4 +1,4 @@
-"""`ServedPrompts`: builds the messages of requests with the history policy, rules and budget of a formatter."""
+"""`ServedPrompts`: builds the prompts that a formatter sends, with its history policy, rules and budget."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ServedPrompt:
     """Prompt of one request.
 
     Attributes:
-        msgs: The messages as the target accepts them.
-        tools: The tools as the target accepts them.
+        msgs: Messages of the prompt. The history policy, the budget and the rules of the target are applied.
+        tools: Tools of the request. The rules of the target are applied.
         request: The request.
     """
 
@@ -94,7 +94,7 @@ class ServedPrompts:
             return portal.call(run)
 
     def fit_reply(self, msg: Msg) -> Msg:
-        """Returns a reply with call ids that the target accepts, and without opaque and invalid content."""
+        """Returns a reply with call ids that the target accepts, and without opaque and invalid blocks."""
         rules = self._formatter.capabilities()
         blocks: list[Block] = []
         for block in msg.blocks:
@@ -115,12 +115,16 @@ def _split_results(msg: Msg) -> list[Msg]:
 
 
 def _check_prompt(formatter: ChatTemplateFormatter, prompt: ServedPrompt) -> None:
-    """Checks that the messages of a prompt give the text of the request."""
+    """Checks that the chat template writes the text of the request for the messages of the prompt.
+
+    Raises:
+        MessageError: The chat template writes another text.
+    """
     template = formatter.template
     text: Any = template.render(
         prompt.msgs, tools=prompt.tools, add_generation_prompt=True, validate=False, **formatter.variables
     ).text
     bos = template.special_tokens.get("bos_token") or ""
     if (text.removeprefix(bos) if formatter.server_adds_bos else text) != prompt.request["prompt"]:
-        reason = f"the chat template {template.name!r} writes another text for the same messages"
+        reason = f"the chat template {template.name!r} writes another text for the sample than for the request"
         raise MessageError("msgs", reason, "Use a template whose text depends only on its arguments.")

@@ -1,4 +1,4 @@
-"""`find_trained_spans`: finds the trained parts of a rendered sample."""
+"""`find_trained_spans`: finds the parts of a rendered sample that are trained."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def find_trained_spans(
 
 
 def _find_replies(rendered: ReplySpans) -> list[Span]:
-    """Returns the spans of all replies."""
+    """Returns the spans of the replies of all agents."""
     if rendered.marked:
         return rendered.find_all_replies()
     return [span for index in rendered.all_replies for span in _find_reply(rendered, index)]
@@ -64,7 +64,7 @@ def _find_reply(rendered: ReplySpans, index: int) -> list[Span]:
 
 
 def _find_excluded(rendered: ReplySpans) -> list[Span]:
-    """Returns the spans of user messages that contain media."""
+    """Returns the spans of user messages with media, which `train_on="all"` does not train."""
     return [
         rendered.find_message(index)
         for index, msg in enumerate(rendered.sample.msgs)
@@ -75,7 +75,10 @@ def _find_excluded(rendered: ReplySpans) -> list[Span]:
 def _apply_weight(
     rendered: ReplySpans, index: int, is_trained: bool
 ) -> tuple[list[Span], Callable[[], list[Span]]]:
-    """Returns the trained spans of a message, and a function that finds its spans with the weight 0."""
+    """Returns the trained spans of a message, and a function that returns the spans with the weight 0.
+
+    `is_trained` is True if `train_on` selects the message.
+    """
     weight = rendered.sample.get_weight(index)
 
     def find_blocks(value: int) -> list[Span]:

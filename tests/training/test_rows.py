@@ -361,7 +361,7 @@ def test_recordings_need_the_prompt() -> None:
         load("recording", recorded)
     with pytest.raises(MessageError, match=r"the model call failed \(RateLimitError\)"):
         load("recording", {**recorded, "reply": None, "error": {"class": "RateLimitError"}}, prompt=[USER])
-    with pytest.raises(OptionError, match="rows of the format 'trl' have a prompt"):
+    with pytest.raises(OptionError, match="only the format 'recording' takes a prompt, got 'trl'"):
         load("trl", prompt=[USER])
 
 
@@ -730,7 +730,7 @@ def test_invalid_arguments_are_errors() -> None:
         load("csv")
     with pytest.raises(OptionError, match="format: unknown value 'csv'"):
         dump("csv")
-    with pytest.raises(OptionError, match="rows: expected several rows, got str"):
+    with pytest.raises(OptionError, match="rows: expected an iterable of rows, got str"):
         load_rows("openai", "{}")
     with pytest.raises(OptionError, match="on_loss: unknown value 'drop'"):
         dump_rows("openai", [], on_loss=ANY or "drop")  # type: ignore[arg-type]
