@@ -49,7 +49,7 @@ BUILTIN_NAMES: Final = ("chatml", *_OPTIONS)
 
 
 def load_builtin(name: str) -> ChatTemplate:
-    """Returns the built-in template with a name.
+    """Returns a built-in template by its name.
 
     Raises:
         OptionError: There is no built-in template with this name.

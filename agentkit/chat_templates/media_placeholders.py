@@ -21,7 +21,7 @@ def find_media(
 ) -> list[RenderedMedia]:
     """Finds the placeholders of media in the text that a chat template wrote.
 
-    Each template has other placeholders. So the function renders the messages again, with one private-use
+    Placeholders differ between templates. So the function renders the messages again, with one private-use
     character before and one after each media part. The positions of these characters are those of the
     placeholders.
 
@@ -32,7 +32,8 @@ def find_media(
         render: Function that renders messages with the same template.
 
     Returns:
-        One item for each media block. All offsets are None if the added characters change the remaining text.
+        One item for each media block. All offsets are None if the template refuses the added characters, or if
+        the characters change the remaining text.
     """
     if not media:
         return []

@@ -37,12 +37,13 @@ def find_omitted_texts(
             continue  # the template changed the order of the texts, or wrote the text as JSON
         else:
             if item.type not in never_written:
-                missing.add(content)  # no further search, which is slow: many blocks have the same tool name
+                # A search is slow, and many blocks have the same tool name. So each missing text is searched once.
+                missing.add(content)
             omitted.append(OmittedBlock(item.path, "the chat template does not write this text"))
     return omitted
 
 
 def _find_near(text: str, content: str, position: int) -> int:
-    """Returns the result of `text.find(content, position)`. The search is faster if the content is near."""
+    """Returns the result of `text.find(content, position)`. Faster if `content` is near `position`."""
     start = text.find(content[:40], position, position + 2_000)
     return start if start >= 0 and text.startswith(content, start) else text.find(content, position)

@@ -24,7 +24,12 @@ class Region(Protocol):
         ...
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. `captures` are the named groups of both markers. `marker` is the end marker."""
+        """Ends the region.
+
+        Args:
+            captures: Named groups of the markers before and after the region.
+            marker: Text of the marker after the region. Empty if there is no such marker.
+        """
         ...
 
 

@@ -38,7 +38,7 @@ class RegionReceiver(Protocol):
         ...
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the open region. `captures` are the named groups of both markers."""
+        """Ends the open region. `captures` are the named groups of the markers before and after the region."""
         ...
 
 

@@ -21,7 +21,7 @@ __all__ = ["ResponseStreamParser"]
 
 
 class ResponseStreamParser(StreamParserBase):
-    """Parser of the text that a model wrote. `ResponseTemplate.stream_parser` creates it.
+    """Parser of the text that a model wrote. `ResponseTemplate.stream_parser` returns such a parser.
 
     `feed` accepts pieces of the text, or dicts with the key `text`. `finish` ends the reply, so no final event is
     needed. If the text ends inside thinking, or inside a tool call with incomplete arguments, the finish reason is

@@ -256,7 +256,7 @@ def _write_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
 def write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]] | None:
     """Returns the declarations of tools as templates read them. Returns None if there are no tools.
 
-    The declarations contain the schemas of the tools without copies, because templates cannot change values.
+    The schemas in the declarations are not copied, because templates cannot change values.
     """
     functions = [
         {"type": "function", "function": {**declare_tool(tool, None), "parameters": tool.parameters}}

@@ -182,7 +182,7 @@ class TemplateProbe:
         )
 
     def writes_call_thinking_and_text(self) -> bool:
-        """Returns False if the template writes thinking and text with tool calls, but not both in one message."""
+        """Returns True unless the template writes thinking and text with tool calls, but not both in a message."""
         if not (self.writes_call_thinking and self.writes_call_texts):
             return True
         messages = [_USER, {**_CALL_WITH_TEXT, "reasoning_content": "Thinkingword"}, _RESULT]
@@ -221,7 +221,7 @@ class TemplateProbe:
         return None if rendering is None else rendering.text
 
     def writes(self, messages: Sequence[Mapping[str, Any]], *words: str, **others: Any) -> bool:
-        """Returns True if the template writes messages, and the text contains the words in this order."""
+        """Returns True if the template accepts messages, and their text contains the words in this order."""
         text, position = self.text(messages, **others), 0
         for word in words:
             position = -1 if text is None else text.find(word, position)

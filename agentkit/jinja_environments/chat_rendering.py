@@ -141,9 +141,9 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
         raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
     try:
         return _compile(source)
-    except (RecursionError, MemoryError, SyntaxError) as error:  # from the compiler of Python
+    except (RecursionError, MemoryError, SyntaxError) as error:  # Python's compiler raises any of these
         raise TemplateError(name, "the template is nested too deeply") from error
-    except ValueError as error:  # a number with too many digits
+    except ValueError as error:  # raised for a number with too many digits
         raise TemplateError(name, str(error)) from error
     except _get_syntax_error() as error:
         raise TemplateError(name, error.message or str(error), error.lineno) from error
@@ -263,24 +263,19 @@ def list_texts(value: Any) -> Iterator[str]:
 
 def _remove_marks(marked: str, start: str, end: str) -> Rendering:
     texts, spans = list[str](), list[tuple[int, int]]()
-    depth = opened = length = position = 0
-    opening, closing = marked.find(start), marked.find(end)
-    while opening >= 0 or closing >= 0:
-        is_start = 0 <= opening < closing or closing < 0
-        mark = opening if is_start else closing
-        texts.append(marked[position:mark])
-        length += mark - position
-        position = mark + 1
-        if is_start:
+    depth = opened = length = 0
+    for opening, outer in enumerate(marked.split(start)):
+        if opening:
             opened = opened if depth else length
             depth += 1
-            opening = marked.find(start, position)
-        else:
-            depth -= 1
-            if not depth:
-                spans.append((opened, length))
-            closing = marked.find(end, position)
-    return Rendering("".join([*texts, marked[position:]]), tuple(spans))
+        for closing, text in enumerate(outer.split(end)):
+            if closing:
+                depth -= 1
+                if not depth:
+                    spans.append((opened, length))
+            texts.append(text)
+            length += len(text)
+    return Rendering("".join(texts), tuple(spans))
 
 
 # -- messages ----------------------------------------------------------------------------------------------------

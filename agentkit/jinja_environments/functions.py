@@ -50,7 +50,7 @@ class TemplateDict:
 
 @cache
 def get_namespace_class() -> type[Namespace]:
-    """Returns the class `namespace` of templates. As in transformers, no attribute can start with `_`."""
+    """Returns the class `namespace` of templates. As in transformers, attribute names cannot start with `_`."""
     from jinja2.exceptions import SecurityError
     from jinja2.utils import Namespace as JinjaNamespace
 

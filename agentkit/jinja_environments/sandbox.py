@@ -28,8 +28,8 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
     """Returns the base class of both environments: jinja's sandbox with limits.
 
     Args:
-        extra: Extra of agentkit that contains jinja2, for the error.
-        purpose: Task that needs jinja2, for the error.
+        extra: Extra of `agentkit-middleware` that installs jinja2. The error names this extra.
+        purpose: Task that needs jinja2. The error begins with this text.
 
     Raises:
         MissingExtraError: The package jinja2 is not installed.
