@@ -16,8 +16,8 @@ _FAILED: Final = object()
 def cast_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Converts the arguments of a tool call that are texts to the types that a schema declares.
 
-    A text that cannot be converted is returned unchanged. If an argument is a list, but the schema declares no
-    array, the items of the list are converted.
+    A text that cannot be converted is returned unchanged. If an argument is a list, but the schema declares only
+    other types, the items of the list are converted.
 
     Args:
         arguments: Arguments of a tool call.

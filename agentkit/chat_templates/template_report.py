@@ -40,8 +40,8 @@ class TemplateReport:
         trims: True if the template removes white space at the start or the end of texts.
         extends_prefix: True if the text of the first messages is the start of the text of the whole conversation.
         marks_spans: True if the template marks the texts that the model wrote.
-        ends_with_stop_token: True if the marked text of a reply contains the token that ends the turn. None if the
-            template marks no texts.
+        ends_with_stop_token: True if the marked text of a reply ends with `stop_token`. None if the template marks
+            no texts.
         stop_token: First line that the template writes after a reply, such as `<|im_end|>`. May be empty.
         reads_clock: True if the text depends on the current time.
         round_trips: True if no reply changes when the response template parses its text and the chat template
