@@ -52,7 +52,8 @@ class RequestParts:
         media: Images, audio, video and documents.
         sealed: Base64 text of encrypted state or of a text document.
         tools: Tools in the API's format.
-        settings: All other objects and lists, such as a tool choice or an output schema.
+        settings: All other objects and lists, such as a tool choice or an output schema. None of them are tokens if
+            a chat template wrote the request.
         layout: Layout of the request, which names its keys.
     """
 
@@ -92,7 +93,7 @@ class RequestParts:
                 self._walk([part])
         elif name == layout.tools and isinstance(part, list):
             self.tools += cast("list[Any]", part)
-        elif isinstance(part, dict | list) and part:
+        elif isinstance(part, dict | list) and part and not layout.is_rendered:
             self.settings.append(part)
 
     def _walk(self, waiting: list[Any]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from agentkit import (
     BadRequestError,
     Budget,
+    CharacterTokenCounter,
     ChatModel,
     ContextLengthError,
     FinishReason,
@@ -27,6 +28,7 @@ from agentkit import (
     RateLimitError,
     TextBlock,
     ThinkingBlock,
+    TiktokenCounter,
     ToolResultBlock,
     Usage,
     load_native,
@@ -342,6 +344,15 @@ def test_only_texts_that_are_no_control_tokens_stop_a_reply(provider: str) -> No
     request = chat(provider, template="zephyr").lower(HELLO).request
     assert "stop" not in request
     assert "options" not in request
+
+
+@EACH
+def test_only_the_prompt_has_tokens(provider: str) -> None:
+    for formatter in (chat(provider, template=TINY, response_template=FORM), chat(provider, template=TAGS)):
+        request = formatter.lower(HELLO).request
+        assert len(request) > 1
+        for counter in (CharacterTokenCounter(), TiktokenCounter("gpt-4o")):
+            assert counter.measure(request, formatter) == counter.measure({"prompt": request["prompt"]}, formatter)
 
 
 @EACH
