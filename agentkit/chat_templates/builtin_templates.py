@@ -12,7 +12,8 @@ texts as torchtune. Some of these texts differ from the layouts that the makers 
 - No template writes tool calls. `inst`, `llama_2`, `phi_4` and `zephyr` write no tool results either.
 - `torchtune_llama_2` writes the system text before each message of a user. Meta's layout, and `llama_2`, write it
   only before the first one.
-- `torchtune_chatml` writes no line break after the last message if this message is an empty reply.
+- `torchtune_chatml` writes no `<|im_end|>` after an empty reply at the end of the conversation.
+- `mistral` refuses system messages.
 
 For the exact layout of a model, use the template in the files of the model (`ChatTemplate.from_folder`).
 
