@@ -11,13 +11,18 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from agentkit.errors import MessageError
 from agentkit.jinja_environments.chat_rendering import list_literals
 
-__all__ = ["OnSpecialTokens", "TextGuard", "find_control_tokens"]
+__all__ = ["OnSpecialTokens", "TextGuard", "find_control_tokens", "list_control_tokens"]
 
 OnSpecialTokens: TypeAlias = Literal["keep", "raise", "space"]
 """Treatment of control tokens in the texts of users and tools. `ChatTemplate.render` describes the values."""
 
 _CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/?[A-Z_]{2,30}\]|<</?[A-Z]{2,20}>>")
 """Pattern of control tokens in the texts of a template, such as `<|im_end|>`, `</s>`, `[INST]` and `<<SYS>>`."""
+
+
+def list_control_tokens(text: str) -> list[str]:
+    """Returns the parts of a text that have the form of a control token."""
+    return _CONTROL.findall(text)
 
 
 @lru_cache(64)
@@ -32,7 +37,7 @@ def find_control_tokens(source: str, tokens: frozenset[str], others: frozenset[s
     """
     words = {*tokens, *others}
     if not tokens:
-        words.update(word for literal in list_literals(source) for word in _CONTROL.findall(literal))
+        words.update(word for literal in list_literals(source) for word in list_control_tokens(literal))
     # Tokens of one character are excluded, because a space cannot split them. White space around a token is
     # removed, because `protect` would otherwise find such a token again after it added a space.
     words = {word for word in map(str.strip, words) if len(word) > 1}

@@ -34,6 +34,7 @@ __all__ = ["ChatTemplateFormatter"]
 _MARKERS: Final = ("open", "close")
 _ANY_NAME: Final = object()
 _PLACE: Final = re.compile(r"msgs\[(\d+)\]\.content\[(\d+)\]")
+_SYNTAX: Final = re.compile(r"\\|\?P<\w+>")  # backslashes and names of groups in a regular expression
 _SPACED: Final = Note(Disposition.CARRIED, "a space added inside each control token of the text")
 
 
@@ -192,18 +193,23 @@ class ChatTemplateFormatter(FormatterBase):
     def list_reply_tokens(self) -> list[str]:
         """Returns the control tokens in the markers of the response template, which a server must not remove.
 
-        If the control tokens of the tokenizer are unknown, the result has all markers except regular expressions.
+        If the control tokens of the tokenizer are unknown, the result has all markers that are texts, and all
+        parts of other markers that have the form of a control token.
         """
+        from agentkit.chat_templates.control_tokens import list_control_tokens
+
         if self.response_template is None:
             return []
-        spec = cast("dict[str, dict[str, Any]]", self.response_template.spec["fields"])
-        texts = [text for field in spec.values() for key in _MARKERS for text in _as_texts(field.get(key))]
-        patterns = [
-            str(field.get(f"{key}_pattern", "")).replace("\\", "") for field in spec.values() for key in _MARKERS
-        ]
+        spec = self.response_template.spec
+        fields = cast("dict[str, dict[str, Any]]", spec["fields"]).values()
+        texts = [text for field in fields for key in _MARKERS for text in _as_texts(field.get(key))]
+        patterns = [spec.get("start_anchor", "")]
+        patterns += [field.get(f"{key}_pattern", "") for field in fields for key in _MARKERS]
+        patterns = [_SYNTAX.sub("", str(pattern)) for pattern in patterns]
         tokens = self.template.control_tokens
         if not tokens:
-            return sorted({text.strip() for text in texts})
+            words = [word for pattern in patterns for word in list_control_tokens(pattern)]
+            return sorted({text.strip() for text in (*texts, *words)})
         return sorted(token for token in tokens if any(token in text for text in (*texts, *patterns)))
 
 

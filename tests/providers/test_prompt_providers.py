@@ -282,6 +282,10 @@ def test_a_server_keeps_the_markers_of_a_reply() -> None:
         "skip_special_tokens": False,
         "preserved_tokens": ["</think>", "</tool_call>", "<think>", "<tool_call>", "<|end|>"],
     }
+    harmony = ChatTemplate("{{ messages[0].content }}<|start|>assistant")
+    request = chat(OPENAI, template=harmony, response_template="gpt_oss").lower(HELLO).request
+    names = ("call", "channel", "constrain", "end", "message", "return", "start")
+    assert request["extra_body"]["preserved_tokens"] == [f"<|{name}|>" for name in names]
     known = ChatTemplate(TINY.jinja, control_tokens=frozenset({"<tool_call>", "<|end|>", "<|other|>"}))
     request = chat(OPENAI, template=known, response_template=FORM).lower(HELLO).request
     assert request["extra_body"]["preserved_tokens"] == ["<tool_call>", "<|end|>"]
