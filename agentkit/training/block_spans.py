@@ -1,4 +1,4 @@
-"""`find_block` and `find_thinking`: find the text that a chat template writes for a block, or for all thinking.
+"""`find_blocks` and `find_thinking`: find the text that a chat template writes for a block, or for all thinking.
 
 No template marks this text. The conversation is therefore rendered with and without the block, and the two texts
 are compared.
@@ -16,25 +16,34 @@ from agentkit.messages.message import Msg
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.text_spans import Span, find_difference
 
-__all__ = ["find_block", "find_thinking"]
+__all__ = ["find_blocks", "find_thinking"]
 
 _OTHER_TEXT: Final = "\U0010fffd"
 """Placeholder for the text of a block: a private-use character that messages usually do not contain."""
 
 
-def find_block(rendered: ReplySpans, index: int, number: int) -> Span | None:
-    """Returns the span of the text that the template writes for a block. Returns None if there is no such text.
+def find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> dict[int, Span]:
+    """Returns the spans that the template writes for blocks of a message, by the number of the block.
 
-    Args:
-        rendered: Rendered conversation.
-        index: Index of the message.
-        number: Index of the block in the message.
+    For each block, the conversation is rendered with and without the block. The span is the difference between the
+    two texts. It does not begin before the end of the previous block, because adjacent blocks can begin and end
+    with the same texts. If the template writes nothing for a block, there is no span.
 
     Raises:
-        MessageError: The template refuses the conversation without the block, and also with a placeholder in the
-            block.
+        MessageError: The template refuses the conversation without one of the blocks.
     """
-    return _find_blocks(rendered, index, [number])
+    spans: dict[int, Span] = {}
+    previous = (0, 0)
+    for number in range(max(numbers, default=-1) + 1):
+        try:
+            span = _find_part(rendered, index, [number], previous)
+        except MessageError:
+            if number in numbers:
+                raise
+            continue
+        if span:
+            spans[number] = previous = span
+    return {number: span for number, span in spans.items() if number in numbers}
 
 
 def find_thinking(rendered: ReplySpans) -> list[Span]:
@@ -51,7 +60,7 @@ def find_thinking(rendered: ReplySpans) -> list[Span]:
     places = {index: numbers for index in rendered.all_replies if (numbers := _list_thinking(msgs[index]))}
     spans = _find_all_thinking(rendered, places) if len(places) > 1 else None
     if spans is None:
-        spans = [_find_blocks(rendered, index, numbers) for index, numbers in places.items()]
+        spans = [_find_part(rendered, index, numbers) for index, numbers in places.items()]
     return [span for span in spans if span]
 
 
@@ -102,10 +111,10 @@ def _list_texts_between(text: str, spans: Sequence[Span]) -> list[str]:
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> Span | None:
+def _find_part(rendered: ReplySpans, index: int, numbers: Collection[int], previous: Span = (0, 0)) -> Span | None:
     other = _render_without(rendered, index, numbers)
     floors = [start for start, _ in _list_replies(rendered) if index in rendered.all_replies]
-    return find_difference(rendered.text, other, _get_content(rendered, index, numbers), floors)
+    return find_difference(rendered.text, other, _get_content(rendered, index, numbers), floors, previous)
 
 
 def _list_replies(rendered: ReplySpans) -> list[Span]:

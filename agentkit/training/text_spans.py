@@ -65,7 +65,9 @@ def count_common_end(text: str, other: str) -> int:
     return bisect_left(lengths, True, key=lambda length: text[-length:] != other[-length:])
 
 
-def find_difference(text: str, other: str, content: str, floors: Sequence[int]) -> Span | None:
+def find_difference(
+    text: str, other: str, content: str, floors: Sequence[int], previous: Span = (0, 0)
+) -> Span | None:
     """Returns the span of the part of `text` that is missing or different in `other`.
 
     Returns None if there is no such part.
@@ -80,6 +82,7 @@ def find_difference(text: str, other: str, content: str, floors: Sequence[int]) 
         content: Text that the part should contain, such as the text of a block.
         floors: Positions in `text`, such as the starts of replies. The part does not begin before the last of
             these positions that is at or before the first difference between the texts.
+        previous: Span of the part before the part. The part does not begin before the end of this span.
     """
     start = count_common_start(text, other)
     length = len(text) - len(other)
@@ -88,6 +91,8 @@ def find_difference(text: str, other: str, content: str, floors: Sequence[int]) 
         end = len(text) - common_end
         return (start, end) if start < end else None
     floor = max((floor for floor in floors if floor <= start), default=0)
+    if previous[0] < start:
+        floor = max(floor, min(previous[1], start))
     best = start
     while start > floor and text[start - 1] == text[start + length - 1]:
         start -= 1

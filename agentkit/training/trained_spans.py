@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from agentkit.messages.features import Feature
-from agentkit.training.block_spans import find_block, find_thinking
+from agentkit.training.block_spans import find_blocks, find_thinking
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Weight
 from agentkit.training.text_spans import Span, merge_spans, subtract_spans
@@ -42,6 +42,7 @@ def find_trained_spans(
             excluded += removed() if train_on == "all" or added else ()
     if train_generation_prompt:
         included = [rendered.add_generation_prompt(span) for span in included]
+        excluded = [rendered.add_generation_prompt(span) for span in excluded]
     elif train_on == "all":
         excluded += [(rendered.add_generation_prompt(span)[0], span[0]) for span in _find_replies(rendered)]
     if not train_thinking:
@@ -81,20 +82,20 @@ def _apply_weight(
     """
     weight = rendered.sample.get_weight(index)
 
-    def find_blocks(value: int) -> list[Span]:
-        numbers = [number for number, item in enumerate(weights) if item == value]
-        spans = [span for number in numbers if (span := find_block(rendered, index, number))]
-        if spans and is_reply and weights[-1] == value:  # the stop token belongs to the last block
-            spans[-1] = spans[-1][0], rendered.find_reply(index)[-1][1]
-        return spans
+    def find_weight(value: int) -> list[Span]:
+        spans = find_blocks(rendered, index, [number for number, item in enumerate(weights) if item == value])
+        last = len(weights) - 1
+        if is_reply and last in spans:  # the stop token belongs to the last block
+            spans[last] = spans[last][0], rendered.find_reply(index)[-1][1]
+        return [*spans.values()]
 
     def find_all() -> list[Span]:
         return _find_reply(rendered, index) if is_reply else [rendered.find_message(index)]
 
-    is_reply = index in rendered.sample.replies
+    is_reply = index in rendered.all_replies
     weights: tuple[Weight, ...] = weight if isinstance(weight, tuple) else ()
     if weights:
-        return (find_all() if is_trained else []) + find_blocks(1), partial(find_blocks, 0)
+        return (find_all() if is_trained else []) + find_weight(1), partial(find_weight, 0)
     if weight is None:
         return (find_all() if is_trained else []), list
     return (find_all(), list) if weight else ([], find_all)

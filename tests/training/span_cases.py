@@ -21,7 +21,7 @@ from agentkit import (
 )
 from agentkit.chat_templates import ChatTemplate
 from agentkit.training import Sample
-from agentkit.training.block_spans import find_block, find_thinking
+from agentkit.training.block_spans import find_blocks, find_thinking
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.text_spans import Span
 
@@ -146,4 +146,4 @@ def _find_each_thinking(spans: ReplySpans) -> list[Span]:
         for number, block in enumerate(spans.sample.msgs[index].blocks)
         if block.type == "thinking"
     ]
-    return [span for place in places if (span := find_block(spans, *place))]
+    return [span for index, number in places for span in find_blocks(spans, index, [number]).values()]

@@ -96,6 +96,38 @@ def test_weights_have_precedence(template: ChatTemplate) -> None:
 
 
 @each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_each_of_several_similar_blocks_has_its_weight(template: ChatTemplate) -> None:
+    calls = [ToolUseBlock(f"c{number}", "look", {"q": number}) for number in (1, 2)]
+    reply = Msg("Friday", [TextBlock("Wait."), TextBlock("Wait."), *calls], "assistant")
+    first, second = (
+        f'<tool_call>{{"name": "look", "arguments": {{"q": {number}}}}}</tool_call>' for number in (1, 2)
+    )
+    weights: list[tuple[list[int | None], list[str]]] = [
+        ([1, 0, 1, 0], ["Wait.", first]),
+        ([0, 1, 0, 1], ["Wait.", f"{second}<|im_end|>"]),
+        ([None, None, None, 0], [f"Wait.\nWait.{first}"]),
+    ]
+    for weight, trained in weights:
+        assert train([MSGS[1], reply], template, [None, weight]) == trained
+
+
+def test_a_block_without_text_does_not_change_the_weights_of_others() -> None:
+    template = ChatTemplate.from_tags({"user": ("U: ", "\n"), "assistant": ("A: ", "</s>")})
+    msgs = [MSGS[1], Msg("Friday", [TextBlock("a"), TextBlock("b"), ThinkingBlock("Hm.")], "assistant")]
+    assert train(msgs, template, [None, [0, 1, 0]]) == ["b</s>"]
+
+
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_the_generation_prompt_has_the_weight_of_its_reply(template: ChatTemplate) -> None:
+    msgs = [MSGS[1], Msg("Friday", "There.", "assistant"), MSGS[1], Msg("Eve", "Hm.", "assistant")]
+    question = "<|im_start|>user\nWhere?<|im_end|>\n"
+    trained = train(msgs, template, [None, 0, None, None], train_on="all", train_generation_prompt=True)
+    assert trained == [question, f"\n{question}{HEADER}Hm.<|im_end|>\n"]
+    sample = Sample(msgs, weights=[None, None, None, 1], viewer="Friday")
+    assert list_trained(tokenize(sample, template, encode)) == ["There.<|im_end|>", "Hm.<|im_end|>"]
+
+
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
 def test_only_replies_of_the_viewer_are_trained(template: ChatTemplate) -> None:
     msgs = [*MSGS, Msg("Eve", "Hm.", "assistant")]
     sample = Sample(msgs, viewer="Eve")
