@@ -1,7 +1,8 @@
-"""The `agentkit` command, with the subcommands `format`, `read`, `convert`, `compare` and `prompt`.
+"""The `agentkit` command.
 
-The subcommands read JSON from a file or standard input, and write JSON or a table to standard output. The module
-with the name of a subcommand defines this subcommand. Read `agentkit.cli.format` first.
+The subcommands are `format`, `read`, `convert`, `compare`, `prompt`, `render` and `export`. They read JSON from a
+file or standard input, and write JSON, text or a table to standard output. The module with the name of a
+subcommand defines this subcommand. Read `agentkit.cli.format` first.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the `agentkit` command and exits the process.
 
-    The exit code is 0 for success, 1 for a loss with `--on-loss raise`, and 2 for invalid input. With
-    `compare`, the exit code is also 1 if a model has an error. Errors are written to stderr, each on one line.
+    The exit code is 0 for success, 1 for a loss with `--on-loss raise`, and 2 for any other error, such as invalid
+    input. With `compare`, the exit code is also 1 if a model has an error. Each error is one line on stderr.
 
     Args:
         arguments: Command line arguments without the program name. None means `sys.argv[1:]`.

@@ -33,8 +33,8 @@ __all__ = ["export_command"]
 
 _ExportFormat: TypeAlias = Literal["openai", "sharegpt", "trl", "alpaca"]
 _ALL: Final = "all"
-_PROGRESS: Final = 1_000  # samples between two progress lines
-_MAX_LISTED: Final = 20  # reasons of losses in the summary, and names of agents in an error
+_PROGRESS: Final = 1_000  # number of samples between two progress lines
+_MAX_LISTED: Final = 20  # maximum number of reasons in the summary, and of names in an error
 
 
 def export_command(
@@ -61,8 +61,9 @@ def export_command(
     template: Annotated[
         str | None,
         typer.Option(
-            help="Chat template of the model. With --viewer, its formatter writes the messages of the samples. "
-            "With a folder of a tokenizer, the summary counts the trained tokens.",
+            help="Chat template of the model: a built-in name or a path. With --viewer, samples contain the "
+            "messages that the template's formatter sends. With a folder of a tokenizer, the summary counts the "
+            "trained tokens.",
             show_default=False,
         ),
     ] = None,
@@ -72,7 +73,8 @@ def export_command(
     max_tokens: Annotated[
         int | None,
         typer.Option(
-            help="Maximum tokens of a sample. The summary counts longer samples as cut.", show_default=False
+            help="Maximum number of tokens of a sample. The summary counts longer samples as cut.",
+            show_default=False,
         ),
     ] = None,
     keep_invalid: KeepInvalidOption = False,
@@ -86,8 +88,10 @@ def export_command(
     check_log_format(source)
     chosen = None if template is None else load_template(template)
     tokenizer = None if template is None else find_tokenizer(Path(template), "--template")
-    if max_tokens is not None and (tokenizer is None or max_tokens < 1):
-        reason = f"expected at least 1 and a tokenizer, got {max_tokens}"
+    if max_tokens is not None and max_tokens < 1:
+        raise OptionError("--max-tokens", f"must be at least 1, got {max_tokens}", "Pass a positive integer.")
+    if max_tokens is not None and tokenizer is None:
+        reason = "tokens cannot be counted without a tokenizer"
         raise OptionError("--max-tokens", reason, "Pass --template with the folder of a tokenizer.")
     export = _Export(format, source, viewer, chosen, tokenizer, train_on, max_tokens, keep_invalid)
     for log in logs:
@@ -99,7 +103,7 @@ def export_command(
 
 
 def _read_conversations(log: Path) -> Iterator[tuple[str, bytes]]:
-    """Yields the place and the text of each conversation in a log."""
+    """Yields the place and the JSON text of each conversation in a log file."""
     if log.suffix != ".jsonl" and str(log) != "-":
         yield str(log), read(log)
         return
@@ -115,11 +119,12 @@ class _Export:
     Attributes:
         samples: Number of exported samples.
         trained: Number of trained tokens.
-        cut: Number of samples with more than `max_tokens` tokens.
+        cut: Number of samples with more than `max_tokens` tokens. If the template changes earlier messages, the
+            samples that `split_rewritten` returns are counted.
         refused: Number of logs, conversations and samples with an error.
         losses: Number of parts that the format cannot represent.
-        reasons: Number of losses by reason, for the first reasons.
-        speakers: Names of the first agents with replies.
+        reasons: Number of losses by reason, for at most `_MAX_LISTED` reasons.
+        speakers: Names of agents that wrote replies: the viewer, and at most `_MAX_LISTED` other agents.
     """
 
     format: FormatName
@@ -161,7 +166,7 @@ class _Export:
                 if sample is None:
                     return
                 rows = self._write_sample(sample)
-            except AgentkitError as error:  # the next samples of the conversation are exported nevertheless
+            except AgentkitError as error:  # the other samples of the conversation can still be exported
                 index = samples.index if isinstance(samples, LogSamples) else None
                 self._refuse(place if index is None else f"{place}, msgs[{index}]", error)
                 continue
@@ -196,14 +201,14 @@ class _Export:
         """Checks that the viewer wrote a reply.
 
         Raises:
-            OptionError: There is no reply of the viewer in any log.
+            OptionError: The viewer wrote no reply in any log.
         """
         if self.viewer in (None, _ALL, *self.speakers):
             return
         advice = (
-            f"Use one of {', '.join(map(repr, self.speakers))}." if self.speakers else "Pass logs with replies."
+            f"Pass one of {', '.join(map(repr, self.speakers))}." if self.speakers else "Pass logs with replies."
         )
-        raise OptionError("--viewer", f"there is no reply of {self.viewer!r} in the logs", advice)
+        raise OptionError("--viewer", f"no agent with the name {self.viewer!r} wrote a reply in the logs", advice)
 
     def _create_samples(self, text: bytes, place: str) -> Iterator[Sample]:
         msgs, options = load_log(text, self.source)
@@ -230,7 +235,10 @@ class _Export:
         return replace(sample, weights=weights)
 
     def _count_tokens(self, sample: Sample) -> tuple[int, int]:
-        """Returns the numbers of trained tokens and of parts with more than `max_tokens` tokens."""
+        """Returns the number of trained tokens, and the number of parts with more than `max_tokens` tokens.
+
+        The parts are the samples that `split_rewritten` returns.
+        """
         trained = cut = 0
         if self.template is not None and self.tokenizer is not None:
             for part in split_rewritten(sample, self.template):

@@ -1,4 +1,4 @@
-"""`run_conversion`: converts the complete input of a command or, with the option `--lines`, each line of it."""
+"""`run_conversion`: converts the complete input of a command or, with `--lines`, each line of the input."""
 
 from __future__ import annotations
 

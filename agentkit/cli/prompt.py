@@ -13,6 +13,7 @@ from agentkit.cli.lines import run_conversion
 from agentkit.errors import MessageError
 from agentkit.messages.serialization import dump_messages
 from agentkit.models.registry import load_provider
+from agentkit.reprs import shorten_repr
 
 __all__ = ["prompt_command"]
 
@@ -117,7 +118,7 @@ def _read_examples(task: dict[str, Any]) -> list[prompts.Example]:
     for index, entry in enumerate(task.get("examples") or []):
         fields = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
         if fields.keys() != {"inputs", "outputs"} or not all(isinstance(item, dict) for item in fields.values()):
-            reason = "expected an object with the objects `inputs` and `outputs`"
+            reason = f"expected an object with the objects `inputs` and `outputs`, got {shorten_repr(entry, 60)}"
             raise MessageError(f"examples[{index}]", reason, "Pass exactly these two keys.")
         examples.append(prompts.Example(fields["inputs"], fields["outputs"]))
     return examples

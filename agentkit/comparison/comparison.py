@@ -23,7 +23,8 @@ from agentkit.models.chat_model import ChatModel
 
 __all__ = ["compare"]
 
-_CLOSING_SECONDS = 5.0  # time limit in seconds for closing the connections of a model
+_CLOSING_SECONDS = 5.0  # time limit for closing the connections of a model
+_MODELS = "Pass a list of models, or a dict from labels to models."
 
 
 async def compare(
@@ -93,7 +94,7 @@ def _label_models(
             check_option(f"models[{label!r}]", model, ChatModel | str)
         labeled = list(models.items())
     elif isinstance(models, str | ChatModel) or not isinstance(models, Sequence):
-        raise OptionError("models", f"expected a list of models, got {type(models).__name__}", "Pass a list.")
+        raise OptionError("models", f"expected a list or dict of models, got {type(models).__name__}", _MODELS)
     else:
         for index, model in enumerate(models):
             check_option(f"models[{index}]", model, ChatModel | str)
@@ -102,12 +103,12 @@ def _label_models(
             for model in models
         ]
     if not labeled:
-        raise OptionError("models", "the list is empty", "Pass at least one model.")
+        raise OptionError("models", "there are no models", "Pass at least one model.")
     labels = [label for label, _ in labeled]
     duplicate = next((label for label in labels if labels.count(label) > 1), None)
     if duplicate is not None:
         reason = f"two models have the label {duplicate!r}"
-        raise OptionError("models", reason, "Pass a mapping from labels to models.")
+        raise OptionError("models", reason, "Pass a dict from labels to models.")
     return labeled
 
 

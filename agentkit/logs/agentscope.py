@@ -18,6 +18,7 @@ from agentkit.messages.log_checks import (
 )
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_message
+from agentkit.reprs import shorten_repr
 
 __all__ = ["load_agentscope"]
 
@@ -47,7 +48,8 @@ def load_agentscope(log: object) -> list[Msg]:
         place = f"messages[{index}]"
         message, marks = _split_marks(item)
         if not isinstance(message, dict):
-            raise MessageError(place, "expected a message object", "Pass a list of message dicts.")
+            reason = f"expected a message object, got {shorten_repr(message, 60)}"
+            raise MessageError(place, reason, "Pass a list of message dicts.")
         check_log_message(cast("dict[str, Any]", message), place, ("content",), (), _FORMATS, "type")
         msgs = list(_load(cast("dict[str, Any]", message), marks, place))
         if all(isinstance(block, InvalidBlock) for msg in msgs for block in msg.blocks):
@@ -74,7 +76,8 @@ def _find_messages(state: object) -> tuple[list[Any], object]:
         return cast("list[Any]", state), None
     inner = _find_state(as_object(state))
     if inner is None:
-        raise MessageError("messages", "expected a list of messages", describe_log_format(state))
+        reason = f"expected a list of messages, got {shorten_repr(state, 60)}"
+        raise MessageError("messages", reason, describe_log_format(state))
     if "role" in inner:
         return [inner], None
     if isinstance(inner.get("messages"), list):

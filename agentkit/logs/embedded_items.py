@@ -15,7 +15,7 @@ class EmbeddedItem(NamedTuple):
     """Message or item in a provider's wire format, within a log of another library.
 
     Attributes:
-        wire: Name of the provider.
+        wire: Name of the provider that defines the wire format.
         entry: JSON value of the message or item.
         next_id: Id of the item that follows a reasoning item of OpenAI. OpenAI accepts a reasoning item only
             together with the next item. Empty for all other entries.

@@ -159,7 +159,11 @@ def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iter
     """
     value, place = fields.get(key), f"{prefix}{key}"
     if not isinstance(value, list | dict | None):
-        raise MessageError(place, f"expected a list of tools, got {type(value).__name__}", "Pass a list.")
+        raise MessageError(
+            place,
+            f"expected a list of tools or a tool object, got {type(value).__name__}",
+            "Pass a list of tools.",
+        )
     tools: list[Any] = [value] if isinstance(value, dict) else as_list(cast("object", value))
     for index, item in enumerate(tools):
         tool = {key: field for key, field in as_object(item).items() if field is not None}
@@ -217,7 +221,7 @@ def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSe
 
 
 def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema | None:
-    """Returns the output schema of a request, or None if the request has no valid schema."""
+    """Returns the output schema of a request. Returns None if the request has no valid schema."""
     for path in layout.options.outputs:
         value = find_value(items, path)
         if isinstance(value, str):

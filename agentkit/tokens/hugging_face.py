@@ -41,7 +41,7 @@ _Renderer: TypeAlias = Callable[[list[dict[str, Any]]], str]
 
 
 class ChatTemplateLike(Protocol):
-    """The parts of a `ChatTemplate` that the counter uses."""
+    """Attributes and methods of a `ChatTemplate` that the counter uses."""
 
     @property
     def special_tokens(self) -> Mapping[str, str]:
@@ -151,7 +151,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             encodable = text if text.isascii() else text.encode("utf-8", "replace").decode()
             try:
                 return len(tokenizer.encode(encodable, add_special_tokens=False).ids)
-            except Exception as error:  # the package has no class for its errors
+            except Exception as error:  # the package tokenizers has no class for its errors
                 reason = f"the tokenizer cannot encode a text ({error})"
                 raise OptionError("tokenizer", reason, "Pass another tokenizer.") from None
 
@@ -292,12 +292,12 @@ def _format_fixed_date(pattern: str) -> str:
 
 
 def _choose_conversion(render: _Renderer) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Returns the conversion of messages for the content that a template writes: texts, parts, or both."""
+    """Returns the function that converts messages to the content that a template accepts: text, parts, or both."""
     text = _render_word(render, _WORD)
     parts = _render_word(render, [{"type": "text", "text": _WORD}])
     if _WORD not in text:
         return _with_only_parts if _WORD in parts else _with_parts
-    # A template that writes only texts prints parts as Python does.
+    # A template that expects only text writes a list of parts in Python's notation.
     return _with_text if _WORD not in parts or f"'{_WORD}'" in parts else _with_parts
 
 

@@ -52,8 +52,8 @@ class RequestParts:
         media: Images, audio, video and documents.
         sealed: Base64 text of encrypted state or of a text document.
         tools: Tools in the API's format.
-        settings: All other objects and lists, such as a tool choice or an output schema. None of them are tokens if
-            a chat template wrote the request.
+        settings: All other objects and lists, such as a tool choice or an output schema. Empty if a chat template
+            wrote the request, because only its prompt has tokens.
         layout: Layout of the request, which names its keys.
     """
 
@@ -214,7 +214,7 @@ class RequestParts:
 
 
 def _find_value(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
-    """Returns the first value at the given paths of a JSON object, without empty values. None: no path has one."""
+    """Returns the first value at the given paths of a JSON object that is not empty, or None."""
     for path in paths:
         value = find_value(fields, path) if "." in path else fields.get(path)
         if value:
@@ -233,5 +233,5 @@ def _find_base64_text(data: object, media_type: str) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """Writes a value as JSON without spaces. A Python object that is not a JSON value is written as its repr."""
+    """Returns a value as JSON text without spaces. Python objects that are not JSON values become their repr."""
     return to_json(value, bytes_mode="base64", fallback=repr).decode()

@@ -162,11 +162,10 @@ class TiktokenCounter(TextTokenCounter):
 
 
 def write_tool(tool: Any, layout: WireLayout) -> str:
-    """Writes a tool as a TypeScript type with comments.
+    """Returns the text of a tool: a TypeScript type with comments.
 
-    OpenAI's models read tools in this form (source: OpenAI's cookbook).
-
-    A tool without a name, such as a tool that the provider runs, is written as JSON.
+    OpenAI's models read tools in this format (source: OpenAI's cookbook). A tool without a name, such as a tool
+    that the provider runs, is written as JSON.
     """
     if not isinstance(tool, dict):
         return compact_json(tool)

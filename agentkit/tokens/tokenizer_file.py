@@ -12,7 +12,7 @@ __all__ = ["read_tokenizer"]
 
 
 def read_tokenizer(file: Path, place: str) -> Any:
-    """Returns the `tokenizers.Tokenizer` of a file, which does not cut or pad texts.
+    """Returns the `tokenizers.Tokenizer` in a file. The tokenizer does not cut or pad texts.
 
     Args:
         file: Path of a `tokenizer.json`.
@@ -28,7 +28,7 @@ def read_tokenizer(file: Path, place: str) -> Any:
         raise MissingExtraError("tokenizers", "tokens", "Reading a tokenizer file") from None
     try:
         tokenizer = cast("Any", Tokenizer).from_file(str(file))
-    except Exception as error:  # the package has no class for its errors
+    except Exception as error:  # the package tokenizers has no class for its errors
         reason = f"the file {shorten_repr(str(file), 200)} has no tokenizer ({error})"
         raise OptionError(place, reason, "Download the file again.") from None
     tokenizer.no_truncation()

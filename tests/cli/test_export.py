@@ -69,7 +69,9 @@ def test_each_reply_of_a_viewer_is_a_row_with_its_prompt(call: Call, log: Path) 
     assert [row["messages"][-1]["content"] for row in read_rows(out)] == ["Here.", "There.", "Yes."]
     code, out, err = call("export", str(log), "--format", "openai", "--viewer", "Eve")
     assert (code, out) == (2, "")
-    assert err.endswith("--viewer: there is no reply of 'Eve' in the logs. Use one of 'Alice', 'Friday'.\n")
+    assert err.endswith(
+        "--viewer: no agent with the name 'Eve' wrote a reply in the logs. Pass one of 'Alice', 'Friday'.\n"
+    )
 
 
 def test_rows_of_trl_have_the_columns_of_the_first_row(call: Call, tmp_path: Path) -> None:
@@ -200,7 +202,10 @@ def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, 
     [
         (("--format", "openai"), "read failed"),
         (("--format", "openai", "--from", "nowhere"), "nowhere"),
-        (("--format", "openai", "--max-tokens", "9"), "--max-tokens: expected at least 1 and a tokenizer, got 9"),
+        (
+            ("--format", "openai", "--max-tokens", "9"),
+            "--max-tokens: tokens cannot be counted without a tokenizer",
+        ),
         (("--format", "openai", "--template", "nothing"), "there is no built-in template"),
         (("--format", "csv"), "'csv' is not one of"),
         ((), "Missing option '--format'"),

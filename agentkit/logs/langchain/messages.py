@@ -13,6 +13,7 @@ from agentkit.messages.log_checks import check_log_message, check_log_request, d
 from agentkit.messages.message import Msg, Role
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
 from agentkit.replies.missing_call_ids import derive_call_id
+from agentkit.reprs import shorten_repr
 
 __all__ = ["load_langchain"]
 
@@ -72,7 +73,8 @@ def _find_messages(state: dict[str, Any]) -> list[Any]:
             return cast("list[Any]", inner["messages"])
     if _unwrap(state):
         return [state]
-    raise MessageError("messages", "expected a list of messages", describe_log_format(state))
+    reason = f"expected a list of messages, got {shorten_repr(state, 60)}"
+    raise MessageError("messages", reason, describe_log_format(state))
 
 
 def _unwrap(item: Any) -> dict[str, Any]:
