@@ -96,6 +96,28 @@ class BoundedCode(CodeGenerator):
             self.writeline(line)
         super().visit_Template(node, frame)
 
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        if self.environment.finalize is None and _is_plain(frame):
+            # The texts of `a ~ b` are printed one after the other, and not joined first.
+            items: list[Any] = node.nodes
+            node.nodes = [part for item in items for part in (item.nodes if _is(item, "Concat") else [item])]
+        super().visit_Output(node, frame)
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        if _is_plain(frame):
+            self._printed = self.temporary_identifier()
+            self.write(f"({self._printed} if type({self._printed} := {finalize.src or '('}")
+        else:
+            self.write("measure(")
+            super()._output_child_pre(node, frame, finalize)
+
+    def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        if _is_plain(frame):
+            self.write(f")) is str else measure(str({self._printed})))")
+        else:
+            super()._output_child_post(node, frame, finalize)
+            self.write(")")
+
     def visit_ExprStmt(self, node: nodes.ExprStmt, frame: Frame) -> None:
         self.newline(node)
         counter: Any = node.node
@@ -211,6 +233,11 @@ class BoundedCode(CodeGenerator):
 
 def _is(node: Any, kind: str) -> bool:
     return type(node).__name__ == kind
+
+
+def _is_plain(frame: Frame) -> bool:
+    """Returns True if printed values are not escaped."""
+    return not (frame.eval_ctx.autoescape or frame.eval_ctx.volatile)
 
 
 def _is_small(node: Any) -> bool:

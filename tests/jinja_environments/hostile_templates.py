@@ -242,6 +242,12 @@ LARGE: Final = {
     "a list of numbers": _repeat("{% set n.l = n.l + [range(100000)|list] %}"),
     "texts of map": _BIG + "{{ range(100000)|map('center', 90000)|list|length }}",
     "many variables": _BIG + "".join(f"{{% set x{i} = b ~ {i} %}}" for i in range(200)),
+    "a list that is printed often": _repeat("{{ n.l }}", "{% set n = namespace(l=['x' * 900000]) %}"),
+    "a list that is escaped often": (
+        "{% autoescape true %}"
+        + _repeat("{{ n.l }}", "{% set n = namespace(l=['x' * 900000]) %}")
+        + "{% endautoescape %}"
+    ),
     "printed lists": _laugh("['x', 'x']", "[a0, a0]", "{{ a60 }}"),
     "printed dicts": _laugh("1", "{'a': a0, 'b': a0}", "{{ a60|tojson }}"),
     "printed dict()": _laugh("1", "dict(a=a0, b=a0)", "{{ a60 }}"),
