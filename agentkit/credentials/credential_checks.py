@@ -108,7 +108,7 @@ def _variable_with(value: str) -> str | None:
 def find_variable(text: str) -> str | None:
     """Returns the name of an environment variable whose value occurs in a text and is not ASCII.
 
-    Returns None if there is no such variable.
+    Ignores values shorter than `SHORTEST_SECRET`. Returns None if there is no such variable.
     """
     names = (name for name, item in os.environ.items() if len(item) >= SHORTEST_SECRET and not item.isascii())
     return next((name for name in names if os.environ[name] in text), None)

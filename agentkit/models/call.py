@@ -137,7 +137,7 @@ class ModelCall:
         """Sends a request for a complete reply, and returns the reply as a message for the conversation.
 
         Raises:
-            ModelError: The reply is empty, or is an error.
+            ModelError: If the reply is empty, or reports an error.
         """
         answer = await self.endpoint.send(outgoing)
         if isinstance(answer, bytes | str) and not answer.strip():

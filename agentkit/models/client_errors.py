@@ -30,8 +30,8 @@ def find_client_error(
 
     Args:
         error: The exception of the SDK or its HTTP client.
-        failure: What the endpoint read from the exception. None if the exception is not an error of the API or of
-            the network.
+        failure: Failure that the endpoint read from the exception. None if the exception is not an error of the
+            API or of the network.
         provider: Name of the provider.
         closed: True if the model was closed.
     """
@@ -45,7 +45,7 @@ def find_client_error(
         advice = "Keep the client open until the last call has ended."
         return _client_error(provider, f"the client is closed ({runtime_error})", advice)
     if runtime_error and _FOREIGN_LOOP.search(str(runtime_error)):
-        advice = "Create a ChatModel for each event loop, and do not pass the same client to two of them."
+        advice = "Create a ChatModel for each event loop, and do not pass one client to two models."
         reason = f"the client has open connections in another event loop ({runtime_error})"
         return _client_error(provider, reason, advice)
     if failure and failure.network and _is_address_error(error):

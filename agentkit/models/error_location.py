@@ -36,7 +36,7 @@ _MAX_SEARCHED = 4_000  # maximum number of characters to search; a longer text c
 _MAX_PATHS = 20  # maximum number of paths to follow in one error text
 _MAX_STEPS = 20  # maximum number of keys and indexes to follow in one path
 _MAX_DIGITS = 9  # maximum number of digits of a list index in a path
-_MIN_LENGTH = 3  # minimum length of an id or text, because shorter strings match by chance
+_MIN_LENGTH = 3  # shorter ids are not searched, because short strings match by chance; texts must be longer
 
 
 def locate_block(
@@ -74,7 +74,7 @@ def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -
     A path begins at a turn of the request. Each part is yielded together with the turns after this turn. A path
     can refer to several parts: the JSON objects on the path, from the innermost object to the turn. If the path
     leads into a list in the turn, the turn is not a part. If the path ends at a string, the string is a part, too.
-    A string whose key contains message text comes before the objects. Any other string comes after the objects.
+    A string under a key for message text comes before the objects. Any other string comes after the objects.
     """
     turns = layout.read_turns(request)
     if not turns:
@@ -171,7 +171,10 @@ def _has_result(part: Mapping[str, Any], layout: WireLayout) -> bool:
 
 
 def _score(block: Any, wanted: set[str], is_result: bool) -> int:
-    """Returns a match score for a block. A matching id scores highest, then a text, then a tool name."""
+    """Returns a match score for a block, or 0 if nothing matches.
+
+    A matching id scores highest, then a text, then a tool name.
+    """
     if isinstance(block, ToolUseBlock | ToolResultBlock):
         own = isinstance(block, ToolResultBlock) == is_result
         if block.id in wanted:

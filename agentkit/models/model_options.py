@@ -85,7 +85,7 @@ def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
     """Returns the options of `ChatModel` for the formatter, including the items of `formatter_options`.
 
     Raises:
-        OptionError: `formatter_options` is not a mapping with strings as keys, or contains the key `model`.
+        OptionError: If `formatter_options` is not a mapping with strings as keys, or contains the key `model`.
     """
     further = options.get("formatter_options")
     check_option("formatter_options", further, Mapping | None)

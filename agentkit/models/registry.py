@@ -120,7 +120,8 @@ def load_provider(name: str) -> Provider:
     returned.
 
     Raises:
-        ProviderError: If the name is unknown, if two distributions use the name, or if the import fails.
+        ProviderError: If the name is unknown, if two distributions use the name, if the import fails, or if the
+            entry point is not a `Provider`.
 
     """
     check_option("provider", name, str)
@@ -137,7 +138,8 @@ def load_provider(name: str) -> Provider:
         reason = f"the package cannot be imported ({cause})"
         raise ProviderError(name, reason, available_providers()) from error
     if not isinstance(loaded, Provider):
-        raise ProviderError(name, f"the entry point {point.value!r} is not a Provider", available_providers())
+        reason = f"the entry point {point.value!r} must be a Provider, got {shorten_repr(loaded, 60)}"
+        raise ProviderError(name, reason, available_providers())
     return loaded
 
 

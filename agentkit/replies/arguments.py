@@ -90,7 +90,7 @@ class ArgumentBuffer:
     def partial(self, length: int) -> dict[str, Any]:
         """Returns the arguments that can be parsed from the first `length` characters of the text.
 
-        A long text is not parsed after every piece. The result can therefore lack the last of these characters.
+        A long text is not parsed after every piece, so the result can lack values at the end of these characters.
         """
         checkpoints = self._checkpoints
         end = checkpoints[-1]

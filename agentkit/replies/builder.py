@@ -232,7 +232,7 @@ class ReplyBuilder:
             partial.arguments.add(text)
 
     def get_arguments(self, key: BlockKey) -> str:
-        """Returns the part of a tool call's argument text that has arrived."""
+        """Returns the part of a tool call's argument text that has arrived. Empty if there is no such call."""
         partial = self._partials.get(key)
         return partial.arguments.text if isinstance(partial, PartialToolCall) else ""
 

@@ -29,7 +29,7 @@ class Failure:
         code: Code or type of the error, as the provider spells it. None if the error has no code or type.
         request_id: Id that the provider assigned to the model call. None if unknown.
         retry_after: Seconds to wait before the next attempt. None if the provider states no time.
-        network: True if no response arrived.
+        network: True if no complete response arrived.
         param: Part of the request that caused the error, according to the provider. None if the error names no
             part.
         advice: Advice to the user. None means the default advice of the error class.

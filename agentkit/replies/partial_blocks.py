@@ -122,7 +122,7 @@ class PartialToolCall(PartialBlock):
 
     Attributes:
         input: Arguments as an object. None if the provider sends the arguments as text.
-        blocks: Tool calls that the argument text contains, usually one. Empty until the call is closed.
+        blocks: Tool calls that the argument text contains, usually one. Empty until the blocks are built.
     """
 
     __slots__ = ("arguments", "blocks", "id", "input", "name")

@@ -47,7 +47,7 @@ class LoopbackServer:
 
     Attributes:
         requests: Received requests, in order.
-        strays: Requested paths that belong to no provider's API.
+        strays: Requested paths that belong to no provider's API, and paths of GET requests.
         faults: Exceptions that occurred in the server.
 
     Example:

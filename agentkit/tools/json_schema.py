@@ -64,7 +64,7 @@ class OutputSchema(Validated):
 
     @property
     def closed(self) -> bool:
-        """True if each object in the schema requires all its properties and allows no others.
+        """True if the root is an object, and no object in the schema has optional or additional properties.
 
         APIs require such a schema in strict mode.
         """

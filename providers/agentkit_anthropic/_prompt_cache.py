@@ -11,7 +11,7 @@ __all__ = ["mark"]
 
 _MAX_MARKERS = 4  # API error: "A maximum of 4 blocks with cache_control may be provided."
 _REACH = 20  # from a marked block, the API searches at most 20 blocks backward for a cache entry
-_UNMARKED = frozenset({"thinking", "redacted_thinking"})  # the SDK's types for them lack `cache_control`
+_UNMARKED = frozenset({"thinking", "redacted_thinking"})  # the SDK's types for these blocks lack `cache_control`
 
 
 def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> None:

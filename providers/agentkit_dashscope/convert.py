@@ -139,7 +139,7 @@ def _message(msg: Msg, is_text_path: bool, *, is_frame: bool = False) -> dict[st
                 raise ConversionError(block.type, "message")
             case _:
                 assert_never(block)
-    # DashScope's SDK takes a text for a file path if a file with this name exists. `guard_text` prevents this with
+    # DashScope's SDK treats a text as a file path if a file with this path exists. `guard_text` prevents this with
     # a line break. A history frame does not need the line break: it begins with a line break or a preamble.
     guard = role == "user" and not is_text_path and not is_frame
     message: dict[str, Any] = {"role": role, "content": _content(content, is_text_path, guard)}

@@ -1,8 +1,8 @@
 """Providers for Ollama's `/api/chat` API, and for its `/api/generate` API in raw mode.
 
 The formatters need no SDK. Model calls need the extra `ollama`. The modules `convert`, `replies` and `logs` are
-for `/api/chat`. The package `raw` has modules with the same names for `/api/generate`. Read the module `convert`
-first.
+for `/api/chat`. The package `raw` has the modules `convert` and `replies` for `/api/generate`. Read the module
+`convert` first.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _TIMES: Final = ("total_duration", "load_duration", "prompt_eval_duration", "eva
 
 
 def read_figures(reply: ReplyBuilder, event: dict[str, Any]) -> None:
-    """Adds the token counts and the durations of the last line of a reply to a reply."""
+    """Adds the token counts and the durations in `event`, the last line of a native reply, to `reply`."""
     durations = {name: as_token_count(event[name]) for name in _TIMES if event.get(name) is not None}
     if durations:
         reply.notes["durations"] = durations

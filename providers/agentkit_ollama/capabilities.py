@@ -16,8 +16,9 @@ from agentkit.provider_kit import (
 
 __all__ = ["CHAT", "LAYOUT"]
 
-# Only base64 text that begins with one of these values is sent as an image. The server detects the media type from
-# the first bytes. Any other string could be the path of a file, and ollama-python would open the file.
+# Only base64 text that begins with one of these values is sent as an image or as audio. The server detects the
+# media type from the first bytes. Any other string could be the path of a file, and ollama-python would open the
+# file.
 _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 
 _AUDIO_STARTS = ("UklGR", "SUQz")

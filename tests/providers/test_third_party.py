@@ -80,7 +80,7 @@ def test_a_provider_that_is_not_installed_is_unknown() -> None:
     [
         ("parrot-broken", "cannot be imported"),
         ("parrot-missing", "cannot be imported"),
-        ("parrot-wrong", "is not a Provider"),
+        ("parrot-wrong", "must be a Provider"),
     ],
 )
 @pytest.mark.usefixtures("parrot")

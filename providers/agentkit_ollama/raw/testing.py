@@ -1,7 +1,7 @@
 """Fake `/api/generate` service for `agentkit.testing.LoopbackServer`. Streams have one JSON object per line.
 
-The JSON has the fields of `GenerateResponse` (Ollama source: api/types.go). The text of a reply is the text of the
-message.
+The JSON has the fields of `GenerateResponse` (Ollama source: api/types.go). The field `response` has the text of
+the prepared message.
 """
 
 from __future__ import annotations

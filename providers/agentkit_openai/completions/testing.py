@@ -1,6 +1,6 @@
 """Fake `/v1/completions` service of a local server, for `agentkit.testing.LoopbackServer`.
 
-Fake replies have the format of `openai.types.Completion`. The text of a reply is the text of the message.
+Fake replies have the format of `openai.types.Completion`. The field `text` has the text of the prepared message.
 """
 
 from __future__ import annotations
