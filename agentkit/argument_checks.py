@@ -69,7 +69,10 @@ def check_names(
 
 
 def check_parameters(parameters: Mapping[str, Any] | None) -> None:
-    """Raises `OptionError` if the name of a provider parameter looks like a misspelled option of agentkit."""
+    """Raises `OptionError` if the name of a provider parameter looks like a misspelled option of agentkit.
+
+    Also raises `OptionError` if a name is not a string.
+    """
     for name in parameters or ():
         check_option("parameters", name, str, "Pass parameter names as strings.")
         option = _find_misspelled(name)
@@ -119,4 +122,5 @@ def check_text(name: str, text: str | None) -> None:
     try:
         (text or "").encode()
     except UnicodeEncodeError:
-        raise OptionError(name, "the text has a lone surrogate", "Pass text that UTF-8 can encode.") from None
+        reason = f"the text {shorten_repr(text, 60)} has a lone surrogate"
+        raise OptionError(name, reason, "Pass text that UTF-8 can encode.") from None

@@ -250,7 +250,7 @@ class ParseError(AgentkitError):
     """A reply does not contain the expected value. A parser may also return this error instead of raising it.
 
     Attributes:
-        description: What is wrong with the reply.
+        description: Description of the problem.
         failure: `no_structure` if the reply lacks the expected format or a field. `wrong_value` if a value is
             invalid. `cut_off`, `refused` or `filtered` if the reply ended early.
         label: Short name of the error, for the application.

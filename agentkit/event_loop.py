@@ -48,7 +48,7 @@ async def _run_in_task(work: Callable[[], Awaitable[None]], seconds: float) -> N
 
 
 def _on_asyncio() -> bool:
-    """Returns True if the caller runs in an asyncio task. In trio, returns False even if asyncio runs trio."""
+    """Returns True if the caller runs in an asyncio task. Returns False in trio, even in trio's guest mode."""
     try:
         return asyncio.current_task() is not None
     except RuntimeError:

@@ -40,8 +40,8 @@ __all__ = [
 def native_to_json(value: object) -> Any:
     """Converts a native reply or stream event to JSON values.
 
-    The value is an SDK object, a dict, or JSON text. The objects of all SDKs are pydantic models or dicts, so no
-    SDK is imported.
+    The value is an SDK object, a dict, or JSON text. A dict is returned unchanged. The objects of all SDKs are
+    pydantic models or dicts, so no SDK is imported.
 
     Raises:
         MessageError: The value is not an SDK object, a dict or a text, or the text is not JSON.
@@ -345,8 +345,8 @@ def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
     """Reads the arguments of a logged tool call. Returns the arguments as a dict, and their text or None.
 
     For an object, returns the object and None. For the JSON text of an object, returns the object and the text.
-    For any other text, returns `{}` and the text. For None, returns `{}` and None, because the call has no
-    arguments. For any other value, returns `{}` and the JSON text of the value.
+    For any other text, returns `{}` and the text. For None and for an empty text, returns `{}` and None, because
+    the call has no arguments. For any other value, returns `{}` and the JSON text of the value.
     """
     if isinstance(value, dict):
         return cast("dict[str, Any]", value), None

@@ -29,11 +29,11 @@ To write a converter, from messages to a request:
 - Prompt caches: `CacheBreakpoints`, `place_cache_breakpoints`, `stable_blocks`.
 - Changes that `convert` makes itself: append a `Provenance` and a `Note` with a `Disposition` to
   `LegalConversation.notes`, so that the ledger lists the change.
-- Errors: `ConversionError`, `InputError`, `OptionError`, `AgentkitError`, and `check_choice` for an option.
+- Errors: `ConversionError`, `InputError`, `OptionError`, `AgentkitError`. `check_choice` checks an option's value.
 
 To write a parser, from native events to a message:
 
-- Base class: `StreamParserBase`, `ParserOptions`. The parser adds blocks to a `ReplyBuilder`, by `BlockKey`.
+- Base class: `StreamParserBase`, `ParserOptions`. The parser adds blocks with a `BlockKey` to a `ReplyBuilder`.
 - Base class for an API that continues the text of a prompt: `PromptReplyParser`.
 - Contents of a reply: `Usage`, `FinishReason`, `StreamEvent`, `ToolCallIndex`.
 - Values of any type: `as_object`, `as_list`, `as_text`, `as_token_count`, `parse_arguments`, `native_to_json`.

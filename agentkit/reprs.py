@@ -116,7 +116,7 @@ _BRACKETS: Final[dict[Any, Any]] = {
 
 
 def _item_reprs(container: Any, limit: int) -> Iterator[str]:
-    """Yields the shortened repr of each item in a container. A single item may have a longer repr."""
+    """Yields the shortened repr of each item in a container. If there is only one item, its repr may be longer."""
     is_mapping = hasattr(container, "items")
     pairs: Any = container.items() if is_mapping else ((None, item) for item in container)
     for key, item in pairs:

@@ -63,7 +63,7 @@ async def test_blocks_that_a_cut_altered_are_logged(caplog: pytest.LogCaptureFix
     msgs = [call("a"), result("a", output=SECRET * 100), call("b"), result("b"), text_msg("Bob", "so?")]
     await EchoFormatter(budget=Budget(150, strategy=ClearResults(0, 0, 0))).plan(msgs)
     ((_, text),) = get_records(caplog, "budget")
-    assert "0 messages dropped; 1 blocks altered, the first at msgs[1].content[0]" in text
+    assert "0 messages dropped; 1 block altered, the first at msgs[1].content[0]" in text
     assert SECRET not in caplog.text
 
 

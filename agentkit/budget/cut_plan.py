@@ -6,7 +6,7 @@ Idea
     edits of the first strategy, followed by the edits of the next strategies.
 
     A local counter estimates the tokens that the first n edits save. The budget fitter uses the estimates to find
-    the smallest sufficient n. It therefore builds and measures only a few requests.
+    the smallest sufficient n. The fitter therefore builds and measures only a few requests.
 
     If the `step` of a strategy is not 0, a cut may end only at multiples of `step`, or after the last edit. These
     multiples are counted in tokens from the start of the history. While the conversation grows, the cut stays at
@@ -31,8 +31,8 @@ Cost
 
 Example:
     The conversation has eight units of ten tokens each. The strategy keeps the first unit, which is the task, and
-    the newest unit. It may drop the six units between them. With a step of 20 tokens, a cut may drop 1, 3 or 5
-    units. The last dropped unit then ends at 20, 40 or 60 tokens. A cut may also drop all six units.
+    the newest unit, and may drop the six other units. With a step of 20 tokens, a cut may drop 1, 3 or 5 units.
+    The last dropped unit then ends at 20, 40 or 60 tokens. A cut may also drop all six units.
 
     >>> from agentkit import Msg, OldestFirstInSteps
     >>> from agentkit.budget.units import Units

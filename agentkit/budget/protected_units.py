@@ -12,8 +12,8 @@ __all__ = ["find_protected_units", "find_summaries", "find_task"]
 def find_protected_units(units: Units, keep_task: bool = False) -> set[UnitNumber]:
     """Returns the indexes of the units that a cut must keep.
 
-    A cut keeps the units of the system prompt, the pinned units, and the examples of the task. It also keeps the
-    newest unit, and the newest unit that the viewer sees. The viewer is the agent that the request is for. If
+    A cut keeps the units of the system prompt, the pinned units, and the examples of the task. A cut also keeps
+    the newest unit, and the newest unit that the viewer sees. The viewer is the agent that the request is for. If
     `keep_task` is True, a cut also keeps the unit of the first user message, which states the task. The strategy
     `DropExamples` may nevertheless drop examples that are not pinned.
     """

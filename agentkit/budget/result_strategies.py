@@ -28,7 +28,7 @@ _MARK_LENGTH = 200
 class ClearResults(CutStrategy):
     """Cut strategy that replaces each long, old tool result with a note about its size. The tool calls remain.
 
-    Pinned messages keep their results.
+    Pinned messages and the newest message keep their results.
 
     Attributes:
         keep: Number of assistant turns that keep their tool results, counted from the newest turn with tool calls.

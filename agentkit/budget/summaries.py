@@ -19,7 +19,7 @@ from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_nu
 from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg, get_cached, set_cached
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten_repr
 from agentkit.tokens.estimate import estimate_text
 
 __all__ = ["Summarize"]
@@ -70,10 +70,10 @@ class Summarize(CutStrategy):
         check_number("step", self.step)
         check_text("strategy.name", self.name)
         if not callable(self.summarizer):
-            reason = f"expected a function, got {self.summarizer!r}"
+            reason = f"expected a function, got {shorten_repr(self.summarizer, 60)}"
             raise OptionError("strategy.summarizer", reason, "Pass an async function that takes messages.")
         if type(self.max_tokens) is not int or self.max_tokens < 200:
-            reason = f"must be an integer of at least 200, got {self.max_tokens!r}"
+            reason = f"must be an integer of at least 200, got {shorten_repr(self.max_tokens, 60)}"
             raise OptionError("strategy.max_tokens", reason, "Pass an integer of at least 200.")
 
     def order(self, units: Units) -> Sequence[int]:

@@ -51,8 +51,8 @@ SUMMARY_MARK = "agentkit_summary"
 EXAMPLE_MARK = "agentkit_example"
 """Metadata key that marks the messages of an example of the task. The value is the number of the example."""
 
-# If the new messages exceed neither of these limits, the estimation of their tokens is fast. It then runs without
-# a pause for other async tasks.
+# If the new messages exceed neither of these limits, the estimation of their tokens is fast, and runs without a
+# pause for other async tasks.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
 _MESSAGES_PER_TURN = 200  # number of messages to estimate before other async tasks may run
 
@@ -162,7 +162,7 @@ class Units:
 
 
 def get_example(msg: Msg) -> object:
-    """Returns the number of the example that a message is a part of. None if the message is in no example."""
+    """Returns the number of the example that contains a message, or None if no example contains the message."""
     return None if msg.metadata is None else msg.metadata.get(EXAMPLE_MARK)
 
 

@@ -120,7 +120,7 @@ class Capabilities:
 
 
 def check_changes(owner: str, changes: Mapping[str, Any]) -> None:
-    """Raises OptionError unless each key in `changes` is the name of a field, such as `name` or `media.image`."""
+    """Raises OptionError unless `changes` is a mapping with names of fields, such as `media.image`, as keys."""
     check_option(owner, changes, Mapping, "Pass a dict of new values by field, such as {'media.image': None}.")
     for name in changes:
         if name not in _FIELDS:

@@ -43,7 +43,7 @@ class TurnCapabilities:
             call without a result (see `OpaqueCapabilities.pair_key`). The API then continues this turn, so no user
             turn is added after the assistant turn.
         system_role: True if the API has a system role. If False, the first user turn starts with the system
-            prompt.
+            prompt, and `late_system` is set to "line".
         late_system: How system messages after the first turn are sent. "native": with the system role. "line": as
             a line `NAME: TEXT` of a user turn.
         one_system: True if the system prompt must be a single message.

@@ -38,8 +38,8 @@ class BudgetFitter:
     """Search for the smallest cut after which the request of one conversation fits the budget.
 
     An edit drops or shortens one part of the conversation. A cut plan lists all edits, and a cut applies the first
-    n edits of the list. The search uses token estimates of single messages to guess n. It then counts
-    the tokens of complete requests to check n.
+    n edits of the list. The search guesses n from the token estimates of single messages, and then counts the
+    tokens of complete requests to check n.
 
     A request that is too large usually stays too large when messages are added. Cuts that were too small for a
     conversation are therefore not tried again for a longer conversation. If the budget's counter needs I/O, the

@@ -147,8 +147,8 @@ class FormatterBase(ABC):
     def get_parser_options(self, plan: Plan) -> dict[str, Any]:
         """Returns options that the provider's parser needs, in addition to those of `ParserOptions`.
 
-        A formatter overrides this method if the form of the replies depends on the formatter, such as on its chat
-        template. `ChatModel` passes these options to the parser.
+        A formatter overrides this method if the form of the replies depends on the formatter, for example on its
+        chat template. `ChatModel` passes these options to the parser.
 
         Args:
             plan: Plan of the request that the reply answers.
@@ -268,7 +268,7 @@ def check_messages(msgs: Sequence[Msg]) -> list[Msg]:
     """Returns the messages of a conversation as a list.
 
     Raises:
-        MessageError: An item is not a `Msg`.
+        MessageError: `msgs` is not a list of `Msg`.
         EmptyConversationError: There are no messages.
     """
     if isinstance(msgs, str | bytes) or not isinstance(msgs, Iterable):

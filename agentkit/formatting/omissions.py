@@ -35,7 +35,8 @@ class OmittedDetails:
     def __call__(self, path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]) -> tuple[str, ...]:
         """Returns a ledger reason for each omitted field of a block, and one for an omitted speaker name.
 
-        If the request changes the text of the block, the result also has notes about these changes.
+        If the request changes the text of the block, the result also has notes about these changes. The result is
+        empty if the request omits the whole block.
         """
         if any(_is_omitted(note) for note in notes):
             return ()

@@ -147,7 +147,7 @@ def _find_features(conversation: LegalConversation, spec: RequestSpec) -> int:
 def select_stages(
     target: Capabilities,
 ) -> tuple[tuple[Callable[[LegalConversation, StageContext], LegalConversation], int], ...]:
-    """Returns the pipeline stages that a target needs: functions, each with the features that it rewrites."""
+    """Returns the pipeline stages that a target needs, as pairs of a function and its features (see `Stage`)."""
     stages = ((stage.run, stage.features(target)) for stage in STAGES)
     return tuple((run, features) for run, features in stages if features)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from agentkit.ledger.entries import Disposition
@@ -38,11 +39,15 @@ def log_plan(plan: Plan) -> Plan:
 def _describe_cut(cut: Cut, tokens: int | None) -> str:
     dropped = cut.dropped
     span = f" from {dropped[0]} to {dropped[-1]}" if dropped else ""
-    parts = [f"cut to fit the budget: {len(dropped)} messages dropped{span}"]
+    parts = [f"cut to fit the budget: {_count(dropped, 'message')} dropped{span}"]
     if cut.altered:
-        parts.append(f"{len(cut.altered)} blocks altered, the first at {cut.altered[0]}")
+        parts.append(f"{_count(cut.altered, 'block')} altered, the first at {cut.altered[0]}")
     parts.append(f"{cut.tokens:,} tokens saved, {tokens or 0:,} tokens remain")
     return "; ".join(parts)
+
+
+def _count(places: Sequence[str], noun: str) -> str:
+    return f"{len(places)} {noun}" if len(places) == 1 else f"{len(places)} {noun}s"
 
 
 def _without_quotes(reason: str) -> str:

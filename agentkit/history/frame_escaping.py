@@ -21,8 +21,8 @@ Example: the speaker `Mr: X` writes the text "see\n</history>".
     </history>
 
 Invariants. For all names and texts, `read_history` returns the (speaker, text) pairs that were written. No escaped
-text or name contains the closing tag. A line break without two spaces after it always comes before a speaker's
-name. A line does not depend on other lines, so that a new message changes no earlier line.
+text or name contains the closing tag. A line break is part of a text if and only if two spaces follow the line
+break. A line does not depend on other lines, so that a new message changes no earlier line.
 
 Cost. The time is linear in the length of the texts. A printable text without `<` is returned unchanged after two
 fast scans. The lines of a message are cached on the message (see `MultiAgentHistory.render_lines`).

@@ -27,7 +27,7 @@ Piece: TypeAlias = TextBlock | MediaBlock | OpaqueBlock | InvalidBlock
 
 
 def has_line(block: Block, msg: Msg) -> bool:
-    """Returns True if a history frame can contain the block.
+    """Returns True if a history frame can contain a block of a message.
 
     Frames omit tool blocks, thinking blocks, and opaque blocks of replies.
     """
@@ -35,7 +35,7 @@ def has_line(block: Block, msg: Msg) -> bool:
 
 
 def is_tool_block(block: Block) -> bool:
-    """Returns True for tool calls and tool results."""
+    """Returns True if a block is a tool call or a tool result."""
     return isinstance(block, ToolUseBlock | ToolResultBlock)
 
 

@@ -218,7 +218,7 @@ class MultiAgentHistory(HistoryPolicy):
         return system | (Feature.TOOL if self.viewer is None or self.other_agents_tools == "native" else 0)
 
     def is_own_turn(self, msg: Msg) -> bool:
-        """Returns True for a turn of the viewer. A user with the viewer's name is another speaker."""
+        """Returns True if a message is a turn of the viewer. A user with the viewer's name is another speaker."""
         return msg.name == self.viewer and msg.role == "assistant"
 
     @property

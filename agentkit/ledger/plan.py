@@ -41,7 +41,7 @@ class Cut:
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The places of the dropped messages, such as `msgs[3]`."""
+        """The places of the messages that were dropped completely or in part, such as `msgs[3]`."""
         return tuple(format_place((number,)) for number in self.numbers)
 
 

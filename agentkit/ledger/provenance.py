@@ -1,8 +1,8 @@
 """Messages and conversations in the pipeline, with the origins of their blocks.
 
 An origin states which block of the caller's messages a block comes from. A `TracedMessage` is a message with its
-origin. A `TracedConversation` stores messages and origins in two lists, and not one object for each message. Long
-conversations are therefore created and sliced quickly.
+origin. A `TracedConversation` stores messages and origins in two lists instead of one object for each message.
+Long conversations are therefore created and sliced quickly.
 """
 
 from __future__ import annotations

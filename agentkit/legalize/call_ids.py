@@ -31,7 +31,7 @@ def legal_call_id(capabilities: Capabilities, call_id: str) -> str:
 
 
 def make_call_ids_distinct(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Gives each tool call of a turn a different id. This is a pipeline stage.
+    """Replaces repeated call ids in a turn, so that each tool call has a different id. This is a pipeline stage.
 
     If several calls of a turn have the same id, the first call keeps the id. A later stage, `arrange_results`,
     changes the ids of the tool results to match. `LegalConversation.call_ids` maps each new id to the original id.

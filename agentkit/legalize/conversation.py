@@ -26,7 +26,7 @@ __all__ = ["LegalConversation", "StageContext", "split_results"]
 
 @dataclass(slots=True)
 class LegalConversation:
-    """Conversation that the pipeline stages rewrite. After the last stage, it obeys the rules of the target.
+    """Conversation that the pipeline stages rewrite until the conversation obeys the rules of the target.
 
     Before the stage `split_system_prompt`, `turns` has all messages and `system` is empty.
 
@@ -72,7 +72,7 @@ def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
 
 @dataclass(slots=True)
 class StageContext:
-    """Options, ledger and media of one request. Every pipeline stage receives them together with the conversation.
+    """Options, ledger and media of one request. Every pipeline stage receives a conversation and the context.
 
     Attributes:
         spec: The target, tools, tool choice and output schema. A stage may replace all of these except the target.

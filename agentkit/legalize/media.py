@@ -136,9 +136,8 @@ class MediaLegalizer:
         """Yields a media item that the target accepts, or a text that replaces the media item.
 
         The text is the content of a text document, the transcript of audio, a note that the media item was moved,
-        or a short description.
-        `label` tells the model where a moved media item comes from. `result` is the tool result with the media
-        item, or None if the media item is not in a tool result.
+        or a short description. `label` tells the model where a moved media item comes from. `result` is the tool
+        result with the media item, or None if the media item is not in a tool result.
         """
         state = block.state
         if state is not None and block.type == "audio" and "audio" in get_state_fields(state):

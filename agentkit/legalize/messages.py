@@ -76,7 +76,7 @@ class _Legalizing:
             self._legalize_turns(turns, affected, len(system.msgs))
         else:
             self.legal.turns = turns
-        # A reply before an added user turn cannot be continued. Its request blocks without response are omitted.
+        # A reply before an added user turn cannot be continued, so request blocks without a response are omitted.
         if self.has_promoted:
             return omit_half_pairs(self.legal, self.context)
         return self.legal
@@ -188,7 +188,7 @@ class _Legalizing:
 
 
 def _find_origin(origin: MessageOrigin, path: BlockPath) -> Provenance:
-    """Returns the origin of a block: the path of its input block, or a word for added content.
+    """Returns the origin of a block: the path of its input block, or a name for added content.
 
     `path` is the path of the block in its message. `origin` is the origin of the message.
     """

@@ -161,7 +161,7 @@ class _Walk:
     def _reference(self, part: dict[str, Any], place: str) -> dict[str, Any]:
         """Returns a reference. A reference with annotations, such as a title, is put into an `anyOf`.
 
-        APIs refuse annotations next to a reference ("$ref cannot have keywords"), but not next to an `anyOf`.
+        APIs refuse annotations in a schema with `$ref` ("$ref cannot have keywords"), but not with `anyOf`.
         """
         target = part["$ref"]
         if find_definition(target, self.root) is None:

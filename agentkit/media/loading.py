@@ -49,11 +49,12 @@ def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
     """
     advice = "Pass a list of folders."
     if isinstance(roots, str | Path):
-        raise OptionError("media_roots", f"expected a list, got {shorten_repr(str(roots), 80)}", advice)
+        raise OptionError("media_roots", f"expected a list of folders, got {shorten_repr(str(roots), 80)}", advice)
     try:
         folders = tuple(Path(root).resolve() for root in roots)
     except (TypeError, ValueError) as error:
-        raise OptionError("media_roots", str(error), advice) from None
+        reason = f"expected a list of folders, got {shorten_repr(roots, 80)} ({error})"
+        raise OptionError("media_roots", reason, advice) from None
     for index, folder in enumerate(folders):
         if not folder.is_dir():
             reason = f"{shorten_repr(str(folder), 200)} is not a folder"
@@ -261,7 +262,8 @@ async def _resize_images(
     results = ((source, get_fit(source, box)) for source in too_large)
     fits = {id(source): result[0] for source, result in results if result is not None and result[0] is not None}
     # A budget may omit some images later. The size limits for few images are never stricter than the limits for
-    # many images. Therefore a copy that is within the limits for many images is also within the limits for few.
+    # many images. Therefore a copy that is within the limits for many images is also within the limits for few
+    # images.
     resolved.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 

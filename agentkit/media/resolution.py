@@ -91,9 +91,9 @@ class ResolvedMedia:
 def placeholder_source(media_type: str, size: int | None = None) -> Base64Source:
     """Returns a source for media whose content is not loaded yet.
 
-    A placeholder for text has `size` bytes of English words, so that token counters can count the words. If `size`
-    is None, the placeholder has 1,000 words, which cost about as many tokens as an image. A placeholder for any
-    other media type is empty.
+    A placeholder for text has `size` bytes of English words, but at most `LONGEST_TEXT` + 1 bytes, so that token
+    counters can count the words. If `size` is None, the placeholder has 1,000 words, which cost about as many
+    tokens as an image. A placeholder for any other media type is empty.
     """
     if not is_text_type(media_type):
         return Base64Source(media_type, "")

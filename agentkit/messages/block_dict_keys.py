@@ -19,8 +19,9 @@ _BLOCK_KEYS: dict[str, frozenset[str]] = {
 def adopt_block(value: object) -> object:
     """Returns a copy of a block dict with agentkit's keys. Returns any other value unchanged.
 
-    Unknown keys are moved to `metadata`, which is never sent to a provider. A null `output` becomes an empty text.
-    An `input` that is JSON text is parsed, and the text is stored as `raw_input`.
+    Unknown keys are moved to `metadata`, which is never sent to a provider. A missing or null `output` becomes an
+    empty text, and a missing or null `input` becomes `{}`. An `input` that is a text is parsed as JSON, and the
+    text is stored as `raw_input`.
     """
     if not isinstance(value, dict):
         return value

@@ -36,7 +36,7 @@ class Feature:
     RESULT_PARTS = 1 << 11  # set if the output of a tool result is a list
     RESULT_MEDIA = 1 << 12  # set if the output of a tool result has a media, opaque or invalid block
     RESULT_ERROR = 1 << 13
-    RESULT_BLANK = 1 << 14  # set if the output of a tool result is blank text or has a blank text block
+    RESULT_BLANK = 1 << 14  # set if the output of a tool result is blank or empty, or has a blank text block
     RESULT_NAMELESS = 1 << 15
     ODD_ID = 1 << 16  # set if a call id does not match [A-Za-z0-9_-]{1,40}
     ODD_NAME = 1 << 17  # set if a tool name does not match [A-Za-z_][A-Za-z0-9_-]{0,62}

@@ -64,7 +64,8 @@ class _MediaBase(BlockBase):
                 is unknown, the first bytes of the file determine the type.
 
         Raises:
-            MessageError: If the file cannot be read, is too large, is not a regular file, or has an unknown type.
+            MessageError: If an argument is invalid, or if the file cannot be read, is too large, is not a regular
+                file, or has an unknown type.
         """
         if not isinstance(path, str | Path):
             raise MessageError("path", f"expected a path, got {type(path).__name__}", "Pass a str or a Path.")

@@ -166,7 +166,7 @@ class Msg(_Computed):
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """The reason why the reply ended, from `metadata["reply"]`. None if the message is not a reply."""
+        """The reason why the reply ended, from `metadata["reply"]`. None if there is no known reason."""
         reason = self._reply.get("finish_reason")
         return FinishReason(reason) if reason in _FINISH_REASONS else None
 

@@ -91,7 +91,8 @@ def read_text(msg: Msg, line_start: str | None = None) -> str:
 
     Args:
         msg: Reply of a model.
-        line_start: Text that only the start of a line may have. A line break precedes a block that begins with it.
+        line_start: Text that may occur only at the start of a line. A line break is inserted before each text
+            block that begins with this text. None if there is no such text.
     """
     if isinstance(msg.content, str):
         return msg.content
@@ -232,7 +233,10 @@ def find_root(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_object_root(schema: Mapping[str, Any]) -> bool:
-    """Returns True if every value that matches a schema is an object. APIs accept only such schemas."""
+    """Returns True if the root of a schema describes an object. APIs accept only such schemas.
+
+    A root without `type` counts as an object, unless the root has `anyOf`, `oneOf`, `enum` or `const`.
+    """
     root = find_root(schema)
     if "type" in root:
         return bool(root["type"] == "object")

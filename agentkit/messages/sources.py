@@ -28,7 +28,7 @@ __all__ = [
     "source_from_url",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # needs two letters, so that `C:` (Windows) is not a scheme
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # needs two characters, so that `C:` (Windows) is not a scheme
 
 
 def _check_media_type(media_type: str) -> None:
@@ -173,7 +173,7 @@ def source_from_url(url: object, media_type: str | None = None) -> Source | None
 
     Args:
         url: URL from a provider's message. The function returns None for a value that is not a string.
-        media_type: Media type of the data. Not used for a data URL, which declares its own type.
+        media_type: Media type of the data. Not used for a base64 data URL, which declares its own type.
 
     Example:
         >>> source_from_url("data:image/png;base64,AAAA")
