@@ -62,7 +62,7 @@ def export_command(
         str | None,
         typer.Option(
             help="Chat template of the model: a built-in name or a path. With --viewer, samples contain the "
-            "messages that the template's formatter sends. With a folder of a tokenizer, the summary counts the "
+            "messages that the template's formatter builds. With a folder of a tokenizer, the summary counts the "
             "trained tokens.",
             show_default=False,
         ),

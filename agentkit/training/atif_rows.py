@@ -27,7 +27,7 @@ __all__ = ["ATIF"]
 
 _VERSION: Final = "ATIF-v1.7"
 _AGENT: Final = {"name": "agent", "version": "unknown"}
-"""Description of the agent in a written row, unless the sample has another. ATIF requires both fields."""
+"""Description of the agent in a written row if the sample has none. ATIF requires both fields."""
 _STEP_KEYS: Final = frozenset(
     {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
 )
@@ -36,7 +36,7 @@ _RESULT_KEYS: Final = frozenset({"source_call_id", "content"})
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
 """Role of a message by the source of its step. If a step has no name, the role is also the speaker name."""
 _METADATA: Final = "atif"
-"""Key in the metadata of a message or tool call. The value has the fields of ATIF that no block can represent."""
+"""Key in the metadata of messages and tool calls for other ATIF fields, such as `metrics`."""
 
 
 def _read(row: dict[str, Any], system: str | None) -> Sample:

@@ -1,4 +1,4 @@
-"""`find_blocks` and `find_thinking`: find the text that a chat template writes for a block, or for all thinking.
+"""`find_blocks` and `find_thinking`: find the text that a chat template writes for blocks, or for all thinking.
 
 No template marks this text. The conversation is therefore rendered with and without the block, and the two texts
 are compared.
@@ -23,11 +23,19 @@ _OTHER_TEXT: Final = "\U0010fffd"
 
 
 def find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> dict[int, Span]:
-    """Returns the spans that the template writes for blocks of a message, by the number of the block.
+    """Returns the spans of the texts that the template writes for blocks of a message.
 
     For each block, the conversation is rendered with and without the block. The span is the difference between the
-    two texts. It does not begin before the end of the previous block, because adjacent blocks can begin and end
-    with the same texts. If the template writes nothing for a block, there is no span.
+    two texts. Adjacent blocks can begin and end with the same texts, so no span begins before the end of the span
+    of the previous block.
+
+    Args:
+        rendered: Rendered conversation.
+        index: Index of the message.
+        numbers: Indexes of the blocks in the message.
+
+    Returns:
+        The spans by the index of the block. Blocks for which the template writes no text are omitted.
 
     Raises:
         MessageError: The template refuses the conversation without one of the blocks.

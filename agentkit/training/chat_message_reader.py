@@ -79,7 +79,9 @@ class ChatMessageReader:
         return cls(iter(get_list(row, "images", ""))) if row.get("images") else cls()
 
     def read_column(self, row: Mapping[str, Any], column: str, role: Literal["user", "assistant"]) -> list[Msg]:
-        """Returns the messages of a column. A text becomes one message with the role. A missing column is empty.
+        """Returns the messages of a column. Returns an empty list if the row has no such column.
+
+        The column is a list of messages, or the text of a single message with the role `role`.
 
         Raises:
             MessageError: The column is neither a text nor a list, or a message is invalid.
@@ -204,7 +206,13 @@ class ChatMessageReader:
         )
 
     def add_call(self, id: str, name: str, arguments: object, place: str) -> ToolUseBlock:
-        """Returns a tool call, which is then open. A call without an id gets an unused id such as `call_1`."""
+        """Returns a tool call, and adds the call to `open_calls`.
+
+        A call without an id gets an id such as `call_1`, which no open call has.
+
+        Raises:
+            MessageError: The call has no name.
+        """
         if not name:
             refuse(place, "the tool call has no name")
         self.call_count += 1
@@ -221,7 +229,7 @@ class ChatMessageReader:
         )
 
     def add_result(self, id: str, name: str, output: Any, place: str) -> ToolResultBlock:
-        """Returns a tool result, and closes its call.
+        """Returns a tool result, and removes its call from `open_calls`.
 
         A result without an id belongs to the first open call of the tool `name`. If there is no such call, the
         result belongs to the first open call of any tool.
@@ -233,7 +241,7 @@ class ChatMessageReader:
             named = (call for call, tool in self.open_calls.items() if not name or tool == name)
             id = next(named, "") or next(iter(self.open_calls), "")
             if not id:
-                refuse(place, "no tool call before the result is open")
+                refuse(place, "there is no open tool call before the result")
         text, is_error = split_error_mark(output) if isinstance(output, str) else (output, False)
         called = self.open_calls.pop(id, "")
         return ToolResultBlock(id, name or called, text, is_error)

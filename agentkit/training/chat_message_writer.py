@@ -26,7 +26,7 @@ __all__ = ["ChatMessageWriter", "write_url"]
 
 @dataclass(slots=True)
 class ChatMessageWriter:
-    """Writer of messages.
+    """Writer of messages in the format of OpenAI Chat Completions.
 
     Attributes:
         losses: Log of the content that the messages cannot contain.

@@ -81,7 +81,7 @@ def locate_generation_prompt(text: str, start: int, prompts: Sequence[str]) -> t
     Args:
         text: Text of the conversation.
         start: Start of the text that the template marks as the reply.
-        prompts: The texts of `find_generation_prompts`.
+        prompts: Texts that `find_generation_prompts` returned.
     """
     for prompt in prompts:
         for offset in range(min(len(prompt), start), -1, -1):

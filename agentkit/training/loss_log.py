@@ -26,7 +26,7 @@ class LossLog:
     """Log of the content of a sample that a row cannot contain.
 
     Attributes:
-        format: Name of the format.
+        format: Name of the format of the row.
         losses: Place and reason of each loss.
     """
 

@@ -79,7 +79,7 @@ def _encode_part(
         start: Index of the first character in `text` whose token is returned.
         offset: Position of `text` in the rendered conversation.
         trained: Trained spans of the rendered conversation.
-        stop: Stop token of the template.
+        stop: Stop token of the template. Empty if there is none.
     """
     ids, offsets = encode_checked(encode, text)
     first = bisect_left(offsets, start, key=_get_start)
@@ -114,7 +114,9 @@ def _list_recorded(
         if stop and reply.endswith(stop):
             # The ids replace the text before the stop token, and also the stop token if the model wrote it.
             is_stopped = bool(stop_ids) and recorded[-len(stop_ids) :] == stop_ids
-            if is_stopped and decode is not None:  # the last ids can also be text of the reply
+            if (
+                is_stopped and decode is not None
+            ):  # ids equal to those of the stop token can also be text of the reply
                 others = recorded[: -len(stop_ids)]
                 is_stopped = _find_missing(rendered.sample.msgs[index].blocks, decode(others) or "") is None
             elif decode is not None and recorded[-1] in special:

@@ -69,7 +69,9 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     if reply.role != "assistant" or reply.tool_results or not prompt:
         raise refuse_format(losses.format, "msgs", "the last message is not a reply to other messages")
     losses.check_fields(sample, "rejected")
-    ids = find_token_ids(reply, f"msgs[{len(prompt)}]")  # the row has the metadata of the reply
+    ids = find_token_ids(
+        reply, f"msgs[{len(prompt)}]"
+    )  # the row contains the metadata of the reply, with these ids
     if (sample.tokens or {}) != ({len(prompt): tuple(ids)} if ids else {}):
         losses.add("tokens", "the format stores token ids only in the metadata of the last reply")
     expected = [0 if msg.role == "assistant" else None for msg in prompt]
@@ -82,7 +84,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 
 
 def _dump(value: dict[str, Any]) -> str:
-    """Returns a value as JSON text. As objects with different keys, the rows would have no common schema."""
+    """Returns a value as JSON text. Rows that contain objects with different keys would have no common schema."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -66,7 +66,8 @@ class RowFormat:
     Attributes:
         columns: Names of the columns that the format defines. Other columns become `Sample.extra`.
         read: Function that converts a row to a sample. The arguments are the row and a system prompt, which
-            replaces the system messages of the row. It raises `MessageError` for an invalid row.
+            replaces the system messages of the row. The function raises
+            `MessageError` for an invalid row.
         write: Function that converts a sample to a row, or to several rows. The arguments are the sample, the log
             of losses, and the first sample of the data set. The first sample determines the columns of `trl`.
         shared_columns: Names of columns of the format that can also take values from `Sample.extra`.

@@ -23,7 +23,7 @@ __all__ = ["RowReader", "load_rows"]
 class RowReader(Iterator[Sample]):
     """Iterator over the samples of rows. `load_rows` creates it.
 
-    After an error, the iterator continues with the next row.
+    After an error in a row, the iterator continues with the next row.
 
     Attributes:
         line: Number of the row that was read last. The first row has the number 1, and empty lines are counted. 0

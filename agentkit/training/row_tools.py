@@ -1,4 +1,4 @@
-"""Reads and writes the tools of a row of training data."""
+"""Functions that read and write the tools of a row of training data."""
 
 from __future__ import annotations
 

@@ -226,4 +226,4 @@ def check_separate_results(sample: Sample) -> None:
     for index, msg in enumerate(sample.msgs):
         if msg.features & Feature.RESULT and len(msg.tool_results) < len(msg.blocks):
             reason = "the message has a tool result and other content"
-            raise MessageError(f"msgs[{index}]", reason, "Pass the tool result as a message of its own.")
+            raise MessageError(f"msgs[{index}]", reason, "Pass the tool result as a separate message.")

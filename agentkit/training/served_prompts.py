@@ -1,4 +1,4 @@
-"""`ServedPrompts`: builds the prompts that a formatter sends, with its history policy, rules and budget."""
+"""`ServedPrompts`: builds the prompts of the requests of a formatter with its policy, rules and budget."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ServedPrompt:
 
 
 class ServedPrompts:
-    """Builder of the requests that a formatter sends for one viewer.
+    """Builder of the prompts in the requests of a formatter for one viewer.
 
     Args:
         formatter: Formatter of the model.
@@ -66,7 +66,7 @@ class ServedPrompts:
         return request
 
     def build(self, msgs: list[Msg]) -> ServedPrompt:
-        """Returns the prompt for a conversation. A budget cuts the same messages as before the model call.
+        """Returns the prompt for a conversation. A budget cuts the same messages as in the request.
 
         Raises:
             InputError: The messages or tools are invalid.
@@ -90,7 +90,7 @@ class ServedPrompts:
 
         if formatter.budget is None and not has_media:
             return formatter.lower(msgs, **options)
-        with start_blocking_portal() as portal:  # works inside and outside an event loop
+        with start_blocking_portal() as portal:  # works with and without a running event loop
             return portal.call(run)
 
     def fit_reply(self, msg: Msg) -> Msg:

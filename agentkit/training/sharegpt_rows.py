@@ -237,7 +237,7 @@ def _check_results(sample: Sample, losses: LossLog) -> None:
             expected = opened.pop(0) if opened else None
             if expected is None:
                 raise MessageError(
-                    f"msgs[{index}]", "no tool call before the result is open", "Remove the result."
+                    f"msgs[{index}]", "there is no open tool call before the result", "Remove the result."
                 )
             if block.id != expected:
                 reason = "the format has no call ids, and the results have another order than the calls"

@@ -77,7 +77,8 @@ def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[t
     """Returns the token ids and the offsets of a text, and checks that `encode` returned one offset for each id.
 
     Raises:
-        OptionError: `encode` did not return two sequences of the same length.
+        OptionError: `encode` did not return two sequences of the same length, or an offset is greater than the
+            length of the text.
     """
     pair = encode(text)
     returned: object = pair  # a function can return anything
@@ -87,7 +88,9 @@ def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[t
         count = f"{len(pair[0])} tokens and {len(pair[1])} offsets"
         reason = f"expected one offset for each token, got {count}"
     elif len(pair[1]) and pair[1][len(pair[1]) - 1][1] > len(text):
-        reason = f"expected offsets of at most {len(text)} characters, got a larger offset"
+        reason = (
+            f"expected offsets of at most {len(text)}, the length of the text, got {pair[1][len(pair[1]) - 1][1]}"
+        )
     else:
         return pair
     raise OptionError(
@@ -102,14 +105,14 @@ _get_end: Final = itemgetter(1)
 def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: str, stop: str) -> tuple[int, int]:
     """Returns the span of the tokens whose characters are all between two positions of a text.
 
-    The token of a stop token that ends at the second position can also contain the white space after it. If there
-    is no such token, the end of the span is not after its start.
+    A stop token that ends at the second position is included even if its token also contains the white space after
+    the stop token. If there is no token between the positions, the end of the span is not after its start.
 
     Args:
         offsets: Offsets of the tokens.
-        start: The first position.
-        end: The second position.
-        text: The text of the tokens.
+        start: First position in the text.
+        end: Second position in the text.
+        text: Text of the tokens.
         stop: Stop token of the chat template. Empty if there is none.
     """
     first = bisect_left(offsets, start, key=_get_start)
@@ -122,9 +125,9 @@ def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: 
 
 
 def is_stop_token(text: str, end: int, token_end: int, stop: str) -> bool:
-    """Returns True if a stop token ends at a position, and its token also contains the white space after it.
+    """Returns True if a stop token ends at `end`, and only white space is between `end` and `token_end`.
 
-    The tokenizer of Phi-3 has such tokens: `<|end|>` contains the line break after it (option `rstrip`).
+    With the tokenizer of Phi-3, for example, the token of `<|end|>` contains the line break after it (`rstrip`).
     """
     return bool(stop) and text.endswith(stop, 0, end) and text[end:token_end].isspace()
 

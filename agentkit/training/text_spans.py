@@ -82,7 +82,7 @@ def find_difference(
         content: Text that the part should contain, such as the text of a block.
         floors: Positions in `text`, such as the starts of replies. The part does not begin before the last of
             these positions that is at or before the first difference between the texts.
-        previous: Span of the part before the part. The part does not begin before the end of this span.
+        previous: Span of the previous block. The part does not begin before the end of this span.
     """
     start = count_common_start(text, other)
     length = len(text) - len(other)

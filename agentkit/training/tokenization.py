@@ -31,7 +31,7 @@ Side: TypeAlias = Literal["right", "left"]
 """Side on which a long sample is cut."""
 
 IGNORED_LABEL: Final = -100
-"""Label of a token that is not trained. PyTorch's cross entropy ignores it by default."""
+"""Label of a token that is not trained. PyTorch's cross entropy ignores this label by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ def tokenize(
     Args:
         sample: The sample.
         template: Chat template of the model.
-        encode: Function that returns the token ids and offsets of a text, or a `tokenizers.Tokenizer`. It must
-            convert special tokens in the text to their ids, and must not add special tokens.
+        encode: Function that returns the token ids and offsets of a text, or a `tokenizers.Tokenizer`. The
+            function must convert special tokens in the text to their ids, and must not add special tokens.
         train_on: `assistant` trains all replies. `last` trains the last reply. `all` trains all texts after the
             system messages, except user messages with media and messages with the weight 0.
         train_thinking: False excludes thinking from training, with the tags that the template writes around it.
@@ -107,8 +107,8 @@ def tokenize(
         The token ids, the loss mask, the labels, and the trained spans.
 
     Raises:
-        MessageError: A message cannot be found in the rendered text, or a message has a tool result and other
-            content.
+        MessageError: A message cannot be found in the rendered text, a message has a tool result and other
+            content, or recorded token ids cannot replace the text of their reply.
         OptionError: An option is invalid.
         TemplateError: The template refuses the messages.
 
@@ -157,7 +157,7 @@ def _build(ids: list[int], spans: list[Span]) -> TokenizedSample:
 
 
 def _encode_spans(encode: Encode, text: str, trained: Iterable[Span], stop: str) -> tuple[list[int], list[Span]]:
-    """Encodes a text. Returns the token ids, and the trained tokens as spans of indexes."""
+    """Returns the token ids of a text, and the spans of the trained tokens."""
     ids, offsets = encode_checked(encode, text)
     spans = [find_tokens(offsets, start, end, text, stop) for start, end in trained]
     return ids if isinstance(ids, list) else list(ids), [span for span in spans if span[0] < span[1]]

@@ -559,7 +559,7 @@ def test_a_loss_is_reported(format: str, sample: Sample, text: str) -> None:
             Sample([Msg("user", "What does <image> mean?", "user"), REPLY]),
             r"msgs\[0\].content\[0\]: .* stands for an image",
         ),
-        "a result without a call": ("sharegpt", Sample([RESULT]), "no tool call before the result is open"),
+        "a result without a call": ("sharegpt", Sample([RESULT]), "there is no open tool call before the result"),
     },
 )
 def test_a_sample_that_no_row_can_represent_is_an_error(format: str, sample: Sample, text: str) -> None:
@@ -609,7 +609,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "a result": (
         "openai",
         {"messages": [{"role": "tool", "content": "a"}]},
-        "no tool call before the result is open",
+        "there is no open tool call before the result",
     ),
     "tools": ("openai", {"messages": [_MESSAGE], "tools": "{"}, "line 1, tools: the text is not JSON"),
     "a tool": ("openai", {"messages": [_MESSAGE], "tools": [{}]}, "the name of the tool is empty"),

@@ -474,7 +474,7 @@ def test_an_invalid_encoder_is_an_error() -> None:
         OptionError, match="encode: expected one offset for each token, got 1 tokens and 0 offsets"
     ):
         tokenize(Sample(MSGS), MARKED, lambda _: ([1], []))
-    with pytest.raises(OptionError, match="characters, got a larger offset"):
+    with pytest.raises(OptionError, match="the length of the text, got 10000"):
         tokenize(Sample(MSGS), MARKED, lambda _: ([1], [(0, 10_000)]))
 
 
