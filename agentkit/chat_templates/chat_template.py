@@ -108,11 +108,13 @@ class ChatTemplate:
             "additional_templates", self.additional_templates, Mapping, "Pass a dict of templates by name."
         )
         for name, text in self.additional_templates.items():
+            check_option("additional_templates", name, str, "Pass the names of the templates as texts.")
             check_option(f"additional_templates[{name!r}]", text, str, "Pass the text of the template.")
         check_option("text_separator", self.text_separator, str)
         check_option("function", self.function, Callable | None)
         check_option("special_tokens", self.special_tokens, Mapping, "Pass a dict of tokens by name.")
         for name, token in self.special_tokens.items():
+            check_option("special_tokens", name, str, "Pass the names of the tokens as texts.")
             check_option(f"special_tokens[{name!r}]", token, str, "Pass the text of the token.")
         check_option("control_tokens", self.control_tokens, Collection, "Pass a set of tokens.")
         for token in self.control_tokens:
@@ -450,15 +452,25 @@ class ChatTemplate:
             TemplateError: The template refuses the messages, or the rendering exceeds a limit.
         """
         if self.function is None:
-            return render_chat(source, chat, name=self.name, continued=continued)
+            rendering = render_chat(source, chat, name=self.name, continued=continued)
+        else:
+            rendering = Rendering(self._call_function(self.function, chat))
+        if not rendering.text.isascii():
+            try:
+                rendering.text.encode()
+            except UnicodeEncodeError:
+                raise TemplateError(self.name, "the text has a lone surrogate, which no tokenizer reads") from None
+        return rendering
+
+    def _call_function(self, function: TemplateFunction, chat: ChatVariables) -> str:
         others = {"tools": copy_json(chat.tools), "documents": chat.documents, **chat.others}
         try:
-            text = self.function(chat.messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
+            text = function(chat.messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
         except Exception as error:
             raise TemplateError(self.name, f"the function raised {shorten_repr(error, 200)}") from error
         if not isinstance(text, str):
             raise TemplateError(self.name, f"the function must return a text, got {type(text).__name__}")
-        return Rendering(text)
+        return text
 
     def choose_source(self, name: str | None, has_tools: bool) -> str:
         """Returns the text of the template for a request.

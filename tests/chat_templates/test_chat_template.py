@@ -280,6 +280,14 @@ def test_white_space_around_a_control_token_is_no_token(token: str) -> None:
     assert text == ("a  b\n\n < /s> c" if "s" in token else "a  b\n\n </s> c")
 
 
+def test_a_lone_surrogate_of_a_template_is_an_error() -> None:
+    for template in (ChatTemplate(r"{{ '\ud800' }}", name="half"), ChatTemplate("\ud800", name="half")):
+        with pytest.raises(TemplateError, match=r"^half: the text has a lone surrogate"):
+            template.render([USER])
+    with pytest.raises(TemplateError, match="lone surrogate"):
+        ChatTemplate.from_function(lambda *_: "\ud800").render([USER])
+
+
 def test_documents_keep_keys_that_spaces_make_equal() -> None:
     template = ChatTemplate("{{ documents[0] | tojson }}", control_tokens=frozenset({"<|x|>"}))
     documents = [{"<|x|>": 1, "< |x|>": 2, "< |x|> ": 3}]
@@ -383,6 +391,10 @@ def test_invalid_messages_and_options_are_refused() -> None:
         SHOW.render([USER], documents=3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"special_tokens\['bos_token'\]: expected str, got dict"):
         ChatTemplate("", special_tokens={"bos_token": {"content": "<s>"}})  # type: ignore[dict-item]
+    with pytest.raises(OptionError, match=r"special_tokens: expected str, got int"):
+        ChatTemplate("", special_tokens={5: "a"})  # type: ignore[dict-item]
+    with pytest.raises(OptionError, match=r"additional_templates: expected str, got int"):
+        ChatTemplate("", additional_templates={5: "a"})  # type: ignore[dict-item]
 
 
 def test_templates_are_equal_after_pickling_and_inputs_do_not_change() -> None:
