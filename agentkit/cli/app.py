@@ -78,7 +78,7 @@ def dispatch(arguments: list[str]) -> int:
 
 
 def _complete_ledger_option(arguments: list[str]) -> list[str]:
-    """Replaces `--ledger` without a value by `--ledger=table`, because typer requires a value for this option."""
+    """Returns the arguments with `--ledger=table` for `--ledger` without a value, which typer does not accept."""
     return [
         "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
         for argument, following in zip(arguments, [*arguments[1:], ""], strict=False)

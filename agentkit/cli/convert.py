@@ -108,7 +108,9 @@ async def _convert(
 
 
 def load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
-    """Loads the messages and the request options of a log. Prints the server tools of the log to stderr.
+    """Returns the messages and the request options of a log.
+
+    Prints the tools that only the provider can run to stderr, because these tools are omitted.
 
     Raises:
         MessageError: The text is not a log in the format.

@@ -178,7 +178,7 @@ class _Comparison:
         record = self.source.find(key, label) if self.source else None
         if record is None and self.source is not None and self.target is None:
             reason = f"the recording {str(self.source.path)!r} has no call to {label!r} with this request"
-            advice = "To send and record the call, also pass the path as `record`."
+            advice = "Pass the path as `record` too, to send and record the call."
             return replace(result, error=OptionError("replay", reason, advice))
         try:
             call = record or await _send(model, plan)

@@ -116,7 +116,7 @@ def measure_request(counter: LocalTokenCounter, request: Mapping[str, Any], layo
 
 
 def find_layout(counter: TokenCounterBase, provider: LayoutSource | None) -> WireLayout:
-    """Returns the layout of a provider's requests. The layout tells a counter the keys of a request.
+    """Returns the layout of a provider's requests. The layout names the keys of a request for a counter.
 
     Raises:
         OptionError: `provider` is None.
