@@ -235,7 +235,7 @@ class MissingExtraError(AgentkitError, ImportError):
 
 
 ParseFailure: TypeAlias = Literal["no_structure", "wrong_value", "cut_off", "refused", "filtered"]
-"""Kind of a `ParseError`."""
+"""Kind of a `ParseError`. The attribute `ParseError.failure` describes the values."""
 
 _PARSE_ADVICE: Final[dict[ParseFailure, str]] = {
     "no_structure": "Ask the model again, or state the expected format in the prompt.",

@@ -10,7 +10,7 @@ from agentkit.argument_checks import check_option
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.name_rules import NameRule
 from agentkit.errors import OptionError
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["MISTRAL_CALL_IDS", "ModelRules"]
 
@@ -67,7 +67,7 @@ class ModelRules:
         if isinstance(self.call_ids, str) and self.call_ids not in _CALL_IDS:
             raise OptionError(
                 "model_rules.call_ids",
-                f"expected 'any', 'mistral' or a NameRule, got {self.call_ids!r}",
+                f"expected 'any', 'mistral' or a NameRule, got {shorten_repr(self.call_ids, 60)}",
                 "For ids that follow another rule, pass a NameRule.",
             )
 

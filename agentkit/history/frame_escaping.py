@@ -68,7 +68,7 @@ def unescape_text(text: str, tag: str) -> str:
 
 
 def safe_name(name: str, tag: str) -> str:
-    """Escapes a name. The result has no line break and no unescaped colon, because these would end the name."""
+    """Escapes a name. The result has no line break and no unescaped colon, because either would end the name."""
     if name.isidentifier():
         return name
     escaped = _TO_ESCAPE.sub(lambda match: "".join(map(_escape, match[0])), name)

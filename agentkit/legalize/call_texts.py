@@ -15,7 +15,7 @@ from agentkit.messages.features import Feature
 
 __all__ = ["omit_call_texts", "omit_thinking_beside_texts"]
 
-_LOST = Note(Disposition.DROPPED, "the API writes no text in a message with tool calls", lost=True)
+_LOST = Note(Disposition.DROPPED, "the API accepts no text in a message with tool calls", lost=True)
 _BESIDE = Note(Disposition.DROPPED, "the API accepts no thinking in a message with tool calls and text")
 _BLANK = Note(Disposition.DROPPED, "the text is empty or has only white space")
 

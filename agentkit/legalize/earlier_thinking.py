@@ -16,8 +16,8 @@ from agentkit.messages.message import Msg
 __all__ = ["omit_earlier_thinking"]
 
 _REASONS = {
-    "turn": "the API writes only thinking after the last message of a user",
-    "message": "the API writes only thinking of the last message",
+    "turn": "the API ignores thinking before the last message of a user",
+    "message": "the API ignores thinking in all messages except the last",
 }
 
 

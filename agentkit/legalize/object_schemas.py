@@ -94,7 +94,7 @@ def _may_be_object(part: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
 
 
 def _merge_both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Returns an object schema with the keywords of both schemas. If values differ, `first` is used."""
+    """Returns an object schema with the keywords of both schemas. Where values differ, `first` is used."""
     merged = {**first, **second, **first}
     for key in ("properties", "$defs", "definitions"):
         if key in first and key in second:

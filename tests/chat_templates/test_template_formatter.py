@@ -164,7 +164,7 @@ def test_thinking_that_the_template_does_not_write_is_in_the_ledger() -> None:
     plan = formatter.lower([BOB, thought, EVE, thought])
     assert plan.request == {"prompt": "Where?There.When?<think>Hm.</think>There."}
     lines = ledger_lines(plan)
-    assert "1.0 dropped: the API writes only thinking of the last message" in [
+    assert "1.0 dropped: the API ignores thinking in all messages except the last" in [
         line.partition(";")[0] for line in lines
     ]
 
@@ -180,7 +180,7 @@ def test_texts_beside_calls_that_the_template_does_not_write_are_losses() -> Non
     formatter = ChatTemplate(source).formatter()
     plan = formatter.lower(msgs)
     assert "I look." not in plan.request["prompt"]
-    assert plan.ledger.losses == [("msgs[1].content[0]", "the API writes no text in a message with tool calls")]
+    assert plan.ledger.losses == [("msgs[1].content[0]", "the API accepts no text in a message with tool calls")]
     with pytest.raises(LossError, match=r"msgs\[1\]\.content\[0\]"):
         ChatTemplate(source).formatter(on_loss="raise").lower(msgs)
     assert not ChatTemplate(CALLS).formatter().lower(msgs).ledger.losses
