@@ -36,7 +36,7 @@ _MAX_SEARCHED = 4_000  # maximum number of characters to search; a longer text c
 _MAX_PATHS = 20  # maximum number of paths to follow in one error text
 _MAX_STEPS = 20  # maximum number of keys and indexes to follow in one path
 _MAX_DIGITS = 9  # maximum number of digits of a list index in a path
-_MIN_LENGTH = 3  # shorter ids are not searched, because short strings match by chance; texts must be longer
+_MIN_LENGTH = 3  # minimum length of an id; a text must be longer, because short strings match by chance
 
 
 def locate_block(

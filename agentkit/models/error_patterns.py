@@ -12,7 +12,7 @@ from agentkit.reprs import bounded_repr
 __all__ = ["ErrorPatterns", "MAX_SEARCHED"]
 
 MAX_SEARCHED: Final = 4_000
-"""Maximum number of characters to search in an error text. In a hostile text, the search could be very slow."""
+"""Maximum number of characters to search in an error text. In a longer, hostile text, a search could be slow."""
 
 _MAX_DIGITS: Final = 12  # maximum number of digits of a token count
 

@@ -256,7 +256,10 @@ class ReplyBuilder:
             self._events.append(self._open(key, CompleteBlock(self._next_index(), block)).event)
 
     def replace_block(self, key: BlockKey, block: MediaBlock | OpaqueBlock) -> None:
-        """Replaces a block with a complete block. The new block gets the index of the old block."""
+        """Replaces a block with a complete block. The new block gets the index of the old block.
+
+        Does nothing if no block with this key exists, or if the reply has ended.
+        """
         if self.finish_reason is None and key in self._partials:
             self._events.append(self._open(key, CompleteBlock(self._partials[key].index, block)).event)
 

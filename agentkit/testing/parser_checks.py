@@ -267,7 +267,7 @@ def _read_stream(parser: type[StreamParserBase], events: Events, size: int) -> M
 
 
 def _find_difference(msg: Msg, other: Msg) -> str:
-    """Describes the first field in which two messages differ."""
+    """Returns a description of the first field in which two messages differ."""
     fields, other_fields = msg.to_dict(), other.to_dict()
     for key, value in fields.items():
         if value != other_fields.get(key):

@@ -36,7 +36,8 @@ class ConformanceError(AssertionError):
         self.provider = provider
         self.faults = tuple(faults)
         listed = "\n".join(f"  {fault}" for fault in faults)
-        super().__init__(f"the checks of the provider {provider!r} found {len(faults)} faults:\n{listed}")
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        super().__init__(f"the checks of the provider {provider!r} found {count}:\n{listed}")
 
 
 def check_provider(

@@ -77,7 +77,7 @@ async def _run_all(
 
 
 async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
-    """Runs the tool that a tool call names (see `Tool.run`).
+    """Runs the tool that a tool call names, and returns the result (see `Tool.run`).
 
     Some models call tools that do not exist, such as `multi_tool_use.parallel` (OpenAI). The result of such a call
     has `is_error=True` and lists the available tools, so that the model can continue.

@@ -118,11 +118,9 @@ def _parse_content(item: object, place: str) -> dict[str, Any]:
     if isinstance(item, str):
         return {"bare_role": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        raise MessageError(
-            place,
-            "expected a `Content` object, a `Part` object or a string",
-            describe_log_format(cast("object", item)),
-        )
+        found = "{}" if isinstance(item, dict) else type(item).__name__
+        reason = f"expected a `Content` object, a `Part` object or a string, got {found}"
+        raise MessageError(place, reason, describe_log_format(cast("object", item)))
     fields = normalize_keys(cast("dict[str, Any]", item))
     if "parts" in fields or "role" in fields:
         check_log_message(fields, place, ("parts",), (), "gemini")
@@ -132,11 +130,9 @@ def _parse_content(item: object, place: str) -> dict[str, Any]:
             )
         return {"role": fields.get("role"), "parts": as_list(fields.get("parts"))}
     if not fields.keys() & _PART_KEYS:
-        raise MessageError(
-            place,
-            "expected a key of a `Content` or `Part` object, such as `parts` or `text`",
-            describe_log_format(cast("object", item)),
-        )
+        keys = [key[:40] for key in list(cast("dict[str, Any]", item))[:8]]
+        reason = f"expected a key of a `Content` or `Part` object, such as `parts` or `text`, got the keys {keys}"
+        raise MessageError(place, reason, describe_log_format(cast("object", item)))
     return {"bare_role": "model" if "function_call" in fields else "user", "parts": [fields]}
 
 
