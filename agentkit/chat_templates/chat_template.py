@@ -32,7 +32,7 @@ from agentkit.jinja_environments.chat_rendering import (
     compile_chat,
     render_chat,
 )
-from agentkit.jinja_environments.message_trace import ChatTrace, trace_chat
+from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from agentkit.json_values import copy_json, make_json_safe
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
@@ -333,27 +333,33 @@ class ChatTemplate:
         """
         return self.render_variables(*self._prepare(msgs, tools, add_generation_prompt, now, variables))
 
-    def trace(
-        self, msgs: Sequence[Msg], *, tools: Sequence[ToolLike] = (), now: datetime | None = None, **variables: Any
-    ) -> ChatTrace:
-        """Renders a conversation with a generation prompt, and finds the texts that no later message can change.
+    def create_prefix_renderer(
+        self,
+        msgs: Sequence[Msg],
+        text: str,
+        *,
+        tools: Sequence[ToolLike] = (),
+        now: datetime | None = None,
+        **variables: Any,
+    ) -> PrefixRenderer:
+        """Returns a renderer of the first messages of a conversation.
 
-        `ChatTrace.ends` has one length for each message that the template reads. Templates read each tool result
-        as a separate message.
+        The renderer counts messages as templates read them: each tool result is a separate message.
 
         Args:
             msgs: A conversation that `render` accepts.
+            text: Text of the conversation without a generation prompt.
             tools: Tools that the model may call.
             now: Time that the template reads. None means the current local time.
             **variables: Further variables of the template.
 
         Raises:
-            TemplateError: The template refuses the messages, the rendering exceeds a limit, or a function writes
-                the text.
+            TemplateError: A function writes the text.
         """
         if self.function is not None:
-            raise TemplateError(self.name, "a function writes the text, so the positions of messages are unknown")
-        return trace_chat(*self._prepare(msgs, tools, True, now, variables), self.name)
+            raise TemplateError(self.name, "a function writes the text, so its loops are unknown")
+        source, chat = self._prepare(msgs, tools, False, now, variables)
+        return PrefixRenderer(source, chat, text, self.name)
 
     def _prepare(
         self,

@@ -32,7 +32,7 @@ The steps depend only on the template and the values, so equal renderings have e
 
 Read `environments` first. `limits` counts the steps, `template_code` writes the Python code of templates,
 `sandbox_access` has the rules for attributes and calls, and `filters` has the filters `yaml`, `json` and `tojson`.
-`chat_rendering` renders chat templates. `message_trace` finds the parts of the text that no later message changes.
+`chat_rendering` renders chat templates. `prefix_rendering` renders all prefixes of a conversation in linear time.
 """
 
 from __future__ import annotations

@@ -92,8 +92,7 @@ def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int
         return None
     for index, numbers in places.items():
         msgs[index] = _replace_blocks(msgs[index], numbers, is_replaced=False)
-    sample = replace(rendered.sample, msgs=msgs, weights=None, tokens=None)
-    other = ReplySpans(sample, rendered.template, rendered.now)
+    other = rendered.replace_msgs(msgs)
     try:
         other_turns = other.list_turns()
     except (TemplateError, EmptyConversationError):
@@ -141,7 +140,7 @@ def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) 
     for is_replaced in (False, True):
         msgs[index] = _replace_blocks(rendered.sample.msgs[index], numbers, is_replaced=is_replaced)
         try:
-            return rendered.render(msgs).text
+            return rendered.replace_msgs(msgs).text
         except (TemplateError, EmptyConversationError):
             continue
     reason = f"the chat template {rendered.template.name!r} refuses the conversation without this block"

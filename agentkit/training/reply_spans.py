@@ -1,29 +1,34 @@
 """`ReplySpans`: renders a sample, and finds the texts of its messages in the rendered text.
 
-A template with `{% generation %}` blocks marks the replies. For many other templates, one rendering is enough
-to find all replies (see `traced_replies`). Otherwise two shorter conversations are rendered for each message. The
-first ends before the message, and the second ends with the message. The text of the whole conversation must start
-with both texts. The message begins where the first text ends, and ends where the second text ends.
+A template with `{% generation %}` blocks marks the replies. For other templates, two shorter conversations are
+rendered for each reply. The first is the prompt that the model received: the messages before the reply, with a
+generation prompt. The second ends with the reply. The text of the sample must start with both texts. The reply
+begins where the first text ends, and ends where the second text ends.
+
+A template can write the messages before the last reply in another way than in the prompt of this reply. For
+example, the template of gpt-oss omits the thinking before tool calls when the final reply is known. The text of
+the sample is then the prompt that the model received, and the text of the reply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, NoReturn
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, NoReturn
 
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.errors import MessageError, TemplateError
 from agentkit.jinja_environments.chat_rendering import Rendering
-from agentkit.jinja_environments.message_trace import ChatTrace
+from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
+from agentkit.tools.tool import ToolLike
 from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
 from agentkit.training.sample import Sample, check_separate_results
 from agentkit.training.text_spans import Span, count_common_end, count_common_start
-from agentkit.training.traced_replies import ReplyMarkers, find_rewritten_replies, find_traced_replies
 
 __all__ = ["ReplySpans"]
 
@@ -41,6 +46,26 @@ _OTHER_TEXT: Final = "\U0010fffd"
 """Placeholder for the text of a message: a private-use character, which messages do not contain."""
 
 
+class _Prompt(NamedTuple):
+    """Prompt of a reply in the text of the sample.
+
+    Attributes:
+        end: End of the prompt.
+        is_served: True if the reply follows the prompt as the model received it. Also True if the prompt opens
+            thinking, and the template does not write the opening before this reply.
+    """
+
+    end: int
+    is_served: bool
+
+
+class _FoundReply(NamedTuple):
+    """Span of a reply. `is_served` is that of the prompt."""
+
+    span: Span
+    is_served: bool
+
+
 @dataclass
 class ReplySpans:
     """Rendered sample. The methods return the positions of messages in the rendered text.
@@ -49,11 +74,16 @@ class ReplySpans:
         sample: The sample.
         template: Chat template of the model.
         now: Time that the template reads. None means the current local time.
+        whole: Rendered sample whose conversation starts with this conversation. Its renderer is used again.
     """
 
     sample: Sample
     template: ChatTemplate
     now: datetime | None = None
+    whole: ReplySpans | None = None
+    _found: dict[int, _FoundReply] = field(default_factory=dict[int, "_FoundReply"], init=False, repr=False)
+
+    # -- texts -------------------------------------------------------------------------------------------------
 
     @cached_property
     def chat(self) -> Rendering:
@@ -61,10 +91,37 @@ class ReplySpans:
         check_separate_results(self.sample)
         return self.render(self.sample.msgs)
 
-    @property
+    @cached_property
     def text(self) -> str:
-        """The text of the conversation."""
-        return self.chat.text
+        """The text of the sample."""
+        return self.chat.text if self._served is None else self._served
+
+    @cached_property
+    def _served(self) -> str | None:
+        """The prompt that the model received, and the last reply. None if this is the rendered conversation."""
+        index, text = len(self.sample.msgs) - 1, self.chat.text
+        if not index or index not in self.all_replies or not self.prompts:
+            return None
+        if self.chat.spans and index not in (self.sample.tokens or {}):
+            return None  # the template decides which texts are trained
+        try:
+            if self._last_prompt and self._last_prompt.is_served:
+                return None
+            opened = self._render_start(index, is_open=True)
+        except TemplateError:
+            return None
+        span = self._list_written(len(self.sample.msgs)).get(index)
+        if span is None:
+            return None
+        reply = text[span[0] :]
+        prompt = next(filter(reply.startswith, self.prompts), "")
+        is_found = prompt or not opened.endswith(self.prompts[0])
+        return opened + reply[len(prompt) :] if is_found else None
+
+    @cached_property
+    def _last_prompt(self) -> _Prompt | None:
+        """Prompt of the last message in the rendered conversation."""
+        return self._find_prompt(self.chat.text, len(self.sample.msgs) - 1)
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
         """Renders messages with the tools of the sample. If `is_open`, the text ends with a generation prompt."""
@@ -78,9 +135,60 @@ class ReplySpans:
             return Rendering(rendered.text, rendered.spans)
         return self.template.render_text(msgs, **options, **variables)
 
+    def _render_start(self, count: int, *, is_open: bool = False) -> str:
+        """Renders the first messages of the sample."""
+        if len(self.all_replies) < 2 or self._prefixes is None:
+            return self.render(self.sample.msgs[:count], is_open=is_open).text
+        return self._prefixes.render(self._counts[count], add_generation_prompt=is_open)
+
+    def _match(self, text: str, count: int, *, is_open: bool = False) -> int | None:
+        """Returns the length of the text of the first messages. Returns None if `text` does not start with it."""
+        if len(self.all_replies) < 2 or self._prefixes is None:
+            start = self._render_start(count, is_open=is_open)
+            return len(start) if text.startswith(start) else None
+        return self._prefixes.find_end(text, self._counts[count], add_generation_prompt=is_open)
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        """For each number of messages, the number of messages that the template reads."""
+        return [0, *accumulate(len(msg.tool_results) or 1 for msg in self.sample.msgs)]
+
+    @cached_property
+    def _prefixes(self) -> PrefixRenderer | None:
+        """Renderer of the first messages. None if the positions of messages are unknown."""
+        if self.whole is not None:
+            return self.whole._prefixes
+        variables = self.sample.variables
+        if variables.keys() & _RENDER_OPTIONS or self.template.function is not None:
+            return None
+        return self.template.create_prefix_renderer(
+            self.sample.msgs, self.chat.text, tools=self.sample.tools, now=self.now, **variables
+        )
+
+    def _list_written(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
+        """Returns the text of each message that one iteration of the template's loop writes."""
+        if self._prefixes is None:
+            return {}
+        spans = self._prefixes.list_spans(self._counts[count], add_generation_prompt=is_open)
+        written: dict[int, Span] = {}
+        for index in range(count):
+            first, last = self._counts[index], self._counts[index + 1] - 1
+            if first in spans and last in spans:
+                written[index] = spans[first][0], spans[last][1]
+        return written
+
+    @cached_property
+    def _written(self) -> dict[int, Span]:
+        """Texts that the template writes for the messages. Empty if their positions are unknown."""
+        if self._served is None:
+            return self._list_written(len(self.sample.msgs))
+        return self._list_written(len(self.sample.msgs) - 1, is_open=True)
+
     @cached_property
     def marked(self) -> tuple[Span, ...]:
         """Spans of the `{% generation %}` blocks, each with the stop token after it. Empty without blocks."""
+        if self._served is not None:
+            return ()
         spans = [span for span in self.chat.spans if span[0] < span[1]]
         if spans and self.template.check().ends_with_stop_token is False:
             return tuple((start, self._include_stop(end)) for start, end in spans)
@@ -92,6 +200,17 @@ class ReplySpans:
         while text[position : position + 1].isspace():
             position += 1
         return position + len(stop) if stop and text.startswith(stop, position) else end
+
+    def replace_msgs(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] | None = None) -> ReplySpans:
+        """Returns a rendered sample with other messages, without weights and token ids.
+
+        Args:
+            msgs: The messages.
+            tools: The tools. None means the tools of this sample.
+        """
+        declared = self.sample.tools if tools is None else tools
+        sample = replace(self.sample, msgs=msgs, tools=declared, weights=None, tokens=None)
+        return ReplySpans(sample, self.template, self.now)
 
     # -- replies -----------------------------------------------------------------------------------------------
 
@@ -120,7 +239,7 @@ class ReplySpans:
             MessageError: The text of the reply cannot be found.
         """
         if not self.marked:
-            return [self._traced.get(index) or self._find_unmarked(index)]
+            return [self._find(index).span]
         if len(self.marked) == len(self.all_replies):
             return [self._cut_generation_prompt(self.marked[self.all_replies.index(index)])]
         start, end = self.find_message(index)
@@ -135,47 +254,11 @@ class ReplySpans:
         try:
             return self.find_reply(index)
         except MessageError:
-            if index not in self._rewritten:
+            if index not in self._written:
                 raise
-            return [self._rewritten[index]]
-
-    @cached_property
-    def _trace(self) -> ChatTrace | None:
-        variables = self.sample.variables
-        if variables.keys() & _RENDER_OPTIONS:
-            return None
-        try:
-            return self.template.trace(self.sample.msgs, tools=self.sample.tools, now=self.now, **variables)
-        except TemplateError:
-            return None
-
-    @cached_property
-    def _traced(self) -> Mapping[int, Span]:
-        """Spans of all replies by index. Empty if one rendering is not enough to find all replies."""
-        if len(self.all_replies) < 2 or self._trace is None:
-            return {}
-        replies = find_traced_replies(self.text, self._trace, self.sample.msgs, self.all_replies, self._markers)
-        first = {reply.before: index for index, reply in reversed((replies or {}).items())}
-        try:
-            if replies is None or any(
-                self._find_unmarked(index) != replies[index].span for index in first.values()
-            ):
-                return {}
-        except (TemplateError, MessageError):
-            return {}
-        return {index: reply.span for index, reply in replies.items()}
-
-    @cached_property
-    def _rewritten(self) -> Mapping[int, Span]:
-        """Spans of all replies by index, whose texts later messages may have changed. Empty if unknown."""
-        if self._trace is None:
-            return {}
-        return find_rewritten_replies(self.text, self._trace, self.all_replies, self._markers) or {}
-
-    @cached_property
-    def _markers(self) -> ReplyMarkers:
-        eos = self.template.special_tokens.get("eos_token") or ""
-        return ReplyMarkers(self.prompts, self.template.check().stop_token, eos)
+            start, end = self._written[index]
+            length = self._cut_after_stop(self.text[start:end])
+            return [self._cut_generation_prompt((start, end if length is None else start + length))]
 
     def _cut_generation_prompt(self, span: Span) -> Span:
         if self.template.tags is not None:  # the marked text of a reply begins with the tag
@@ -189,26 +272,53 @@ class ReplySpans:
         prompt = locate_generation_prompt(self.text, span[0], self.prompts)
         return (prompt[0], span[1]) if prompt else span
 
-    def _find_unmarked(self, index: int) -> Span:
-        if index:
-            start = self._find_prompt_end(index)
+    def _find(self, index: int) -> _FoundReply:
+        """Finds a reply with renderings of shorter conversations."""
+        if index in self._found:
+            return self._found[index]
+        if not index:
+            prompt: _Prompt | None = self._find_first_prompt()
+        elif index == len(self.sample.msgs) - 1 and self._served is None:
+            prompt = self._last_prompt
         else:
-            prompt = next((prompt for prompt in self.prompts if prompt in self.text), None)
-            if prompt is None:
-                self._refuse(index, "the conversation starts with a reply, and the template does not mark replies")
-            start = self.text.index(prompt) + len(prompt)
-        end = self._find_end(index)
-        length = self._markers.cut_after_stop(self.text[start:end])
-        return self._cut_generation_prompt((start, end if length is None else start + length))
+            prompt = self._find_prompt(self.text, index)
+        if prompt is None:
+            self._refuse_rewritten(index)
+        start, end = prompt.end, self._find_end(index)
+        length = self._cut_after_stop(self.text[start:end])
+        span = self._cut_generation_prompt((start, end if length is None else start + length))
+        self._found[index] = found = _FoundReply(span, prompt.is_served)
+        return found
 
-    def _find_prompt_end(self, index: int) -> int:
-        opened = self.render(self.sample.msgs[:index], is_open=True).text
-        prompt, *others = self.prompts or ("",)
-        for first in others:  # the generation prompt opens thinking, but the reply has no thinking
-            start = opened.removesuffix(prompt) + first
-            if not self.text.startswith(opened) and self.text.startswith(start):
-                return len(start)
-        return self._match(opened, index)
+    def _find_first_prompt(self) -> _Prompt:
+        prompt = next((prompt for prompt in self.prompts if prompt in self.text), None)
+        if prompt is None:
+            self._refuse(0, "the conversation starts with a reply, and the template does not mark replies")
+        return _Prompt(self.text.index(prompt) + len(prompt), is_served=True)
+
+    def _find_prompt(self, text: str, index: int) -> _Prompt | None:
+        """Finds the prompt of a reply at the start of a text."""
+        end = self._match(text, index, is_open=True)
+        is_whole = end is not None or index not in (self.sample.tokens or {})
+        if end is None and len(self.prompts) > 1:
+            # The generation prompt opens thinking. The template writes less before replies without thinking.
+            opened = self._render_start(index, is_open=True).removesuffix(self.prompts[0])
+            starts = (opened + first for first in self.prompts[1:])
+            end = next((len(start) for start in starts if text.startswith(start)), None)
+        if end is None:
+            return None
+        prompts = self.prompts if self.template.check().generation_prompt else ()
+        further = locate_generation_prompt(text, end, prompts)
+        return _Prompt(end, is_whole and (further is None or further[1] == end))
+
+    def _cut_after_stop(self, text: str) -> int | None:
+        """Returns the position after the stop token at the end of a text. Returns None without stop token."""
+        stop, text = self.template.check().stop_token, text.rstrip()
+        for token in ("", self.template.special_tokens.get("eos_token") or ""):
+            text = text.removesuffix(token).rstrip()
+            if stop and text.endswith(stop):
+                return len(text)
+        return None
 
     # -- messages ----------------------------------------------------------------------------------------------
 
@@ -218,51 +328,55 @@ class ReplySpans:
         Raises:
             MessageError: The text of the message cannot be found.
         """
-        return (self._find_end(index - 1) if index else 0), self._find_end(index)
+        try:
+            return (self._find_end(index - 1) if index else 0), self._find_end(index)
+        except MessageError:
+            if index not in self._written:
+                raise
+            return self._written[index]
 
     def _find_end(self, index: int) -> int:
-        msgs = self.sample.msgs[: index + 1]
-        if len(msgs) == len(self.sample.msgs):
+        if index + 1 == len(self.sample.msgs):
             return len(self.text)
-        text = self.render(msgs).text
-        if self.text.startswith(text):
-            return len(text)
+        end = self._match(self.text, index + 1)
+        if end is not None:
+            return end
         # Some templates write a token or white space only after the last message.
-        text = text.rstrip()
+        text = self._render_start(index + 1).rstrip()
         for name in ("eos_token", "bos_token"):
             text = text.removesuffix(self.template.special_tokens.get(name) or "").rstrip()
-        return self._match(text, index)
-
-    def _match(self, text: str, index: int) -> int:
         if not self.text.startswith(text):
-            reason = (
-                f"the chat template {self.template.name!r} changes the text of earlier messages when other "
-                "messages follow, so the text of this message cannot be found"
-            )
-            self._refuse(index, reason)
+            self._refuse_rewritten(index)
         return len(text)
+
+    def _refuse_rewritten(self, index: int) -> NoReturn:
+        reason = (
+            f"the chat template {self.template.name!r} changes the text of earlier messages when other messages "
+            "follow, so the text of this message cannot be found"
+        )
+        self._refuse(index, reason)
 
     def _refuse(self, index: int, reason: str) -> NoReturn:
         raise MessageError(f"msgs[{index}]", reason, _ADVICE)
 
     def is_unchanged(self, index: int) -> bool:
         """Returns True if later messages change neither the text of a reply nor the text before the reply."""
-        traced = self._traced.get(index) if not self.marked else None
-        if traced and self.text.endswith(self.prompts[0], 0, traced[0]):
-            return True
         try:
-            if index:
-                self._match(self.render(self.sample.msgs[:index], is_open=True).text, index)
-            self._find_end(index)
+            if not index:
+                return bool(self._find_end(index) >= 0)
+            return self._find(index).is_served
         except MessageError:
             return False
-        return True
 
     # -- parts -------------------------------------------------------------------------------------------------
 
     def list_turns(self) -> list[Span]:
-        """Returns the spans of replies and generation prompts. Empty if replies are neither marked nor traced."""
-        return [self.add_generation_prompt(span) for span in self.marked or self._traced.values()]
+        """Returns the spans of replies and generation prompts. Empty if a reply cannot be found."""
+        try:
+            spans = self.marked or [self._find(index).span for index in self.all_replies]
+        except MessageError:
+            return []
+        return [self.add_generation_prompt(span) for span in spans]
 
     def find_unwritten_stops(self) -> list[Span]:
         """Returns the spans of stop tokens that the template wrote after replies that were cut off."""
@@ -292,7 +406,7 @@ class ReplySpans:
         if count == len(msgs):
             return start
         if count or self.sample.tools:
-            other = self._try_render(msgs[count:], tools=False)
+            other = self._try_render(msgs[count:], tools=())
             start = start if other is None else max(start, len(self.text) - count_common_end(self.text, other))
         return max(start, self._find_header(count, start))
 
@@ -313,11 +427,9 @@ class ReplySpans:
                 return 0 if prompt[:length].isalnum() else position
         return 0
 
-    def _try_render(self, msgs: Sequence[Msg], *, tools: bool = True) -> str | None:
+    def _try_render(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] | None = None) -> str | None:
         try:
-            if tools:
-                return self.render(msgs).text
-            return ReplySpans(replace(self.sample, tools=()), self.template, self.now).render(msgs).text
+            return self.replace_msgs(msgs, tools).text
         except TemplateError:
             return None
 

@@ -45,16 +45,15 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
     check_option("template", template, ChatTemplate)
     remaining = list(sample.replies)
     parts: list[Sample] = []
-    is_whole = True
+    spans = whole = ReplySpans(sample, template)
     while remaining:
-        part = sample if is_whole else _cut(sample, remaining[-1] + 1)
-        spans = ReplySpans(part, template)
         unchanged = {index for index in remaining[:-1] if spans.is_unchanged(index)} | {remaining[-1]}
-        if is_whole and len(unchanged) == len(remaining):
+        if spans is whole and len(unchanged) == len(remaining):
             return [sample]
-        parts.append(_train_only(part, unchanged))
+        parts.append(_train_only(spans.sample, unchanged))
         remaining = [index for index in remaining if index not in unchanged]
-        is_whole = False
+        if remaining:
+            spans = ReplySpans(_cut(sample, remaining[-1] + 1), template, whole=whole)
     return parts[::-1] if parts else [sample]
 
 

@@ -1,8 +1,11 @@
-"""Conversations whose replies are hard to find, and the comparison of the two methods that find them."""
+"""Conversations whose replies are hard to find, and the comparison of texts of their prefixes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import accumulate
+from random import Random
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -12,7 +15,6 @@ from agentkit import (
     Block,
     ImageBlock,
     Msg,
-    TemplateError,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -20,12 +22,8 @@ from agentkit import (
     URLSource,
 )
 from agentkit.chat_templates import ChatTemplate
-from agentkit.training import Sample
-from agentkit.training.block_spans import find_blocks, find_thinking
-from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.text_spans import Span
 
-__all__ = ["CONVERSATIONS", "compare_methods"]
+__all__ = ["CONVERSATIONS", "check_prefixes"]
 
 _TEXTS: Final = st.sampled_from(
     [
@@ -104,46 +102,31 @@ CONVERSATIONS: Final = st.builds(
 """Conversations with tools, thinking, media, empty and equal texts, and texts that templates write."""
 
 
-def compare_methods(msgs: list[Msg], template: ChatTemplate) -> bool:
-    """Compares the spans from one rendering with the spans from a rendering of each shorter conversation.
+def check_prefixes(msgs: list[Msg], template: ChatTemplate, random: Random) -> int:
+    """Compares the texts of all prefixes of a conversation with those of `render_text`, in a random order.
 
     Returns:
-        True if one rendering proves where the replies are.
+        The number of texts.
     """
-    has_calls = any(msg.tool_uses for msg in msgs)
-    traced, exact = (ReplySpans(Sample(msgs, [look] if has_calls else ()), template) for _ in range(2))
-    vars(exact)["_traced"] = {}
-    facts = _list_facts(traced, find_thinking), _list_facts(exact, _find_each_thinking)
-    assert facts[0] == facts[1], (template.name, msgs)
-    return bool(vars(traced).get("_traced"))
+    options: dict[str, Any] = {"tools": [look] if any(msg.tool_uses for msg in msgs) else []}
+    whole = _try_render(partial(_render, template, msgs, False, options))
+    renderer = template.create_prefix_renderer(msgs, whole, **options)
+    counts = [0, *accumulate(len(msg.tool_results) or 1 for msg in msgs)]
+    cases = [(length, is_open) for length in range(1, len(msgs) + 1) for is_open in (False, True)]
+    random.shuffle(cases)
+    for length, is_open in cases:
+        expected = _try_render(partial(_render, template, msgs[:length], is_open, options))
+        text = _try_render(partial(renderer.render, counts[length], add_generation_prompt=is_open))
+        assert text == expected, (template.name, msgs, length, is_open)
+    return len(cases)
 
 
-def _list_facts(spans: ReplySpans, find: Callable[[ReplySpans], list[Span]]) -> Any:
-    """Returns the texts of replies, the replies that no later message changes, and the texts of thinking."""
-    facts: list[Any] = []
+def _render(template: ChatTemplate, msgs: list[Msg], is_open: bool, options: dict[str, Any]) -> str:
+    return template.render_text(msgs, add_generation_prompt=is_open, **options).text
+
+
+def _try_render(render: Callable[[], str]) -> str:
     try:
-        facts.append(spans.text)
-    except TemplateError as error:
-        return str(error)
-    steps: tuple[Callable[[], object], ...] = (
-        spans.find_all_replies,
-        lambda: [spans.is_unchanged(index) for index in spans.sample.replies],
-        lambda: find(spans),
-    )
-    for step in steps:
-        try:
-            facts.append(step())
-        except AgentkitError as error:
-            facts.append(str(error))
-    return facts
-
-
-def _find_each_thinking(spans: ReplySpans) -> list[Span]:
-    """Returns the texts that the template writes because of thinking, with one rendering for each of them."""
-    places = [
-        (index, number)
-        for index in spans.all_replies
-        for number, block in enumerate(spans.sample.msgs[index].blocks)
-        if block.type == "thinking"
-    ]
-    return [span for index, number in places for span in find_blocks(spans, index, [number]).values()]
+        return render()
+    except AgentkitError as error:
+        return f"error: {error}"

@@ -13,7 +13,7 @@ from agentkit import MessageError, Msg, TextBlock, ThinkingBlock, ToolResultBloc
 from agentkit.chat_templates import ChatTemplate
 from agentkit.training import Sample, split_rewritten, tokenize
 from tests.profiles import examples
-from tests.training.templates import MARKED, THINKING, UNMARKED, encode, list_trained
+from tests.training.templates import MARKED, THINKING, UNMARKED, decode, encode, list_trained
 
 USER: Final = Msg("Bob", "Where?", "user")
 
@@ -96,12 +96,68 @@ def test_marked_and_unmarked_replies_train_the_same_texts(thoughts: list[str], s
 
 
 def test_a_rewritten_reply_that_cannot_be_found_is_an_error() -> None:
-    msgs = [Msg("Bob", f"Say {_PROMPT}", "user"), reply("a"), USER, reply("b")]
-    parts = split_rewritten(Sample(msgs), THINKING)
+    macro = "{% macro write() %}" + (THINKING.jinja or "") + "{% endmacro %}{{ write() }}"
+    template = replace(THINKING, jinja=macro)
+    parts = split_rewritten(Sample([USER, reply("a"), USER, reply("b")]), template)
     with pytest.raises(
         MessageError, match=r"msgs\[1\]: the chat template 'thinking' changes the text of earlier messages"
     ):
-        tokenize(parts[1], THINKING, encode, train_on="all")
+        tokenize(parts[1], template, encode, train_on="all")
+
+
+_FORGETFUL: Final = replace(
+    THINKING,
+    jinja=(THINKING.jinja or "")
+    .replace(
+        "{%- if message.role == 'user' %}", "{%- if message.role == 'assistant' and not message.tool_calls %}"
+    )
+    .replace("loop.index0 > last.index", "loop.index0 >= last.index"),
+)
+"""ChatML that omits thinking before tool calls after the final reply is known, as the template of gpt-oss does."""
+
+
+def test_the_text_of_a_sample_is_the_prompt_that_was_served_and_the_reply() -> None:
+    """The template never writes the prompt of the second reply together with this reply."""
+    msgs = [USER, reply("a", is_call=True), RESULT, reply("b"), USER, reply("c")]
+    parts = split_rewritten(Sample(msgs), _FORGETFUL)
+    assert [len(part.msgs) for part in parts] == [4, 6]
+    for part, indexes in zip(parts, ([1, 3], [5]), strict=True):
+        for train_on in ("assistant", "all", "last"):
+            tokenized = tokenize(part, _FORGETFUL, encode, train_on=train_on)
+            text = decode(tokenized.ids)
+            for index in indexes[-1:] if train_on == "last" else indexes:
+                prompt = _FORGETFUL.render(msgs[:index], add_generation_prompt=True).text
+                thinking = msgs[index].blocks[0].thinking  # type: ignore[union-attr]
+                written = f"<think>\n{thinking}\n</think>\n\nThere."
+                assert text.startswith(prompt + written)
+                assert any(start <= len(prompt) < end for start, end in tokenized.spans)
+
+
+_OPENING: Final = replace(
+    UNMARKED,
+    jinja=(UNMARKED.jinja or "")
+    .replace("<|im_start|>assistant\n{% endif %}", "<|im_start|>assistant\n<think>\n{% endif %}")
+    .replace("{%- if message.reasoning_content %}", "{%- if false %}"),
+)
+"""ChatML that opens thinking in its generation prompt, but writes no thinking, as DeepSeek's template does."""
+
+
+def test_a_generation_prompt_that_opens_thinking_does_not_split_a_conversation() -> None:
+    msgs = [USER, reply("a"), USER, reply("b")]
+    sample = Sample(msgs)
+    assert split_rewritten(sample, _OPENING) == [sample]
+    assert list_trained(tokenize(sample, _OPENING, encode)) == ["There.<|im_end|>"] * 2
+
+
+def test_recorded_tokens_follow_the_prompt_that_was_served() -> None:
+    msgs = [USER, reply("a"), USER, reply("b")]
+    recorded = [encode(f"{thought}\n</think>\n\nThere.<|im_end|>")[0] for thought in "ab"]
+    parts = split_rewritten(Sample(msgs, tokens={1: recorded[0], 3: recorded[1]}), _OPENING)
+    for part, ids in zip(parts, recorded, strict=True):
+        prompt = _OPENING.render(part.msgs[:-1], add_generation_prompt=True).text
+        tokenized = tokenize(part, _OPENING, encode)
+        assert decode(tokenized.ids) == prompt + decode(ids) + "\n"
+        assert tokenized.spans == [(len(prompt), len(prompt) + len(ids))]
 
 
 def test_texts_before_the_first_message_are_never_trained() -> None:

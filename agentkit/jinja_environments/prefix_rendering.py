@@ -1,0 +1,254 @@
+"""`PrefixRenderer`: renders the first messages of a conversation, for many numbers of messages.
+
+The conversations `messages[:1]`, `messages[:2]` and so on have nearly the same text. A template usually has a loop
+over the messages. The renderer records the iterations of such loops, and does not repeat an iteration that would
+print the same text (see `loop_records`). The time for all conversations then grows with the number of messages,
+and not with its square.
+
+The loops must be outside of macros and blocks. All other parts of a template run in each rendering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from agentkit.errors import AgentkitError
+from agentkit.jinja_environments.chat_rendering import ChatVariables, build_values, render_chat
+from agentkit.jinja_environments.environments import model_environment
+from agentkit.jinja_environments.limits import check_size, end_rendering, start_rendering
+from agentkit.jinja_environments.loop_records import (
+    COMPARISONS,
+    LoopPosition,
+    LoopRecorder,
+    MessageView,
+    current_recorder,
+    get_recorded_namespace,
+)
+
+if TYPE_CHECKING:
+    from jinja2 import Template, nodes
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+__all__ = ["PrefixRenderer"]
+
+_WALK: Final = "walk messages"  # names with a space, which templates cannot use
+_COMPARE: Final = "compare attribute"
+_LOOP: Final = "agentkit_loop_position"
+_FLIPPED: Final = {"eq": "eq", "ne": "ne", "gt": "lt", "gteq": "lteq", "lt": "gt", "lteq": "gteq"}
+_REFUSED: Final = frozenset({"Block", "CallBlock", "Extends", "FromImport", "Import", "Include"})
+_STATEFUL: Final = frozenset({_LOOP, "caller", "cycler", "joiner", "self"})
+
+
+class PrefixRenderer:
+    """Renderer of the first messages of one conversation. The texts equal those of `render_chat`.
+
+    Args:
+        source: Text of the template.
+        variables: Variables of the template, with all messages.
+        text: Text of all messages without a generation prompt.
+        name: Name of the template in errors.
+    """
+
+    def __init__(self, source: str, variables: ChatVariables, text: str, name: str = "chat template") -> None:
+        self._source = source
+        self._variables = variables
+        self._name = name
+        self._values = build_values(variables)
+        self._recorder = LoopRecorder(self._values["messages"])
+        self._is_recorded = self._can_record(text)
+
+    def render(self, count: int, *, add_generation_prompt: bool = False) -> str:
+        """Returns the text of the first messages.
+
+        Args:
+            count: Number of messages.
+            add_generation_prompt: True to end the text with the start of an assistant turn.
+
+        Raises:
+            TemplateError: The template is invalid, refuses the messages, or exceeds a limit.
+            MissingExtraError: The package jinja2 is not installed.
+        """
+        return "".join(self._list_pieces(count, add_generation_prompt))
+
+    def find_end(self, text: str, count: int, *, add_generation_prompt: bool = False) -> int | None:
+        """Returns the length of the text of the first messages. Returns None if `text` does not start with it."""
+        position = 0
+        for piece in self._list_pieces(count, add_generation_prompt):
+            if not text.startswith(piece, position):
+                return None
+            position += len(piece)
+        return position
+
+    def list_spans(self, count: int, *, add_generation_prompt: bool = False) -> dict[int, tuple[int, int]]:
+        """Returns the start and end of the text of each message, by the index of the message.
+
+        The text of a message is the text that one iteration of a loop over the messages prints. The result is
+        empty if the template has no such loop.
+
+        Args:
+            count: Number of messages, as for `render`.
+            add_generation_prompt: As for `render`.
+        """
+        self._list_pieces(count, add_generation_prompt)
+        return self._recorder.list_spans()
+
+    def _can_record(self, text: str) -> bool:
+        """Returns True if the rendering with recorded loops gives the text of all messages."""
+        try:
+            return "".join(self._render_recorded(len(self._recorder.messages), False)) == text
+        except Exception:  # as in `_list_pieces`
+            return False
+
+    def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[str]:
+        if self._is_recorded:
+            try:
+                return self._render_recorded(count, add_generation_prompt)
+            except Exception:  # the template refuses the messages, or uses them in an unusual way
+                pass
+        self._recorder.start(0)
+        variables = self._variables._replace(
+            messages=self._variables.messages[:count], add_generation_prompt=add_generation_prompt
+        )
+        return [render_chat(self._source, variables, name=self._name).text]
+
+    def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[str]:
+        recorder = self._recorder
+        values = {"add_generation_prompt": add_generation_prompt, **self._variables.others}
+        values["messages"], values["namespace"] = MessageView(recorder), get_recorded_namespace()
+        template = _compile(self._source)
+        recorder.start(count)
+        limits, token = start_rendering(count), current_recorder.set(recorder)
+        try:
+            recorder.pieces.extend(template.root_render_func(template.new_context({**self._values, **values})))
+        finally:
+            current_recorder.reset(token)
+            end_rendering(limits)
+        check_size(sum(map(len, recorder.pieces)))
+        return recorder.pieces
+
+
+# -- templates with recorded loops -------------------------------------------------------------------------------
+
+
+@cache
+def _get_environment() -> ImmutableSandboxedEnvironment:
+    from jinja2 import pass_environment
+
+    environment: Any = model_environment()
+    environment.filters[_WALK] = _walk
+    environment.filters[_COMPARE] = pass_environment(_compare)
+    environment.plain_types = (*environment.plain_types, LoopPosition, get_recorded_namespace())
+    return cast("ImmutableSandboxedEnvironment", environment)
+
+
+def _walk(items: Iterable[Any], loop: int, *values: Any) -> Iterator[tuple[Any, LoopPosition]]:
+    """Yields each item of a loop, with its position."""
+    if isinstance(items, MessageView):
+        return current_recorder.get().walk(items, loop, values)
+    listed = list(items)
+    return ((item, LoopPosition(listed, index)) for index, item in enumerate(listed))
+
+
+def _compare(environment: ImmutableSandboxedEnvironment, owner: Any, name: str, operator: str, other: Any) -> bool:
+    """Compares an attribute with a value."""
+    if type(owner) is get_recorded_namespace():
+        return current_recorder.get().compare_attribute(owner, name, operator, other)
+    return COMPARISONS[operator](environment.getattr(owner, name), other)
+
+
+@lru_cache(64)
+def _compile(source: str) -> Template:
+    """Compiles a template whose loops over messages call `LoopRecorder.walk`."""
+    from jinja2 import nodes
+
+    environment = _get_environment()
+    tree = environment.parse(source)
+    kinds = {type(node).__name__ for node in tree.find_all(nodes.Node)}
+    if kinds & _REFUSED or {name.name for name in tree.find_all(nodes.Name)} & _STATEFUL:
+        raise AgentkitError("the template has blocks or functions whose state cannot be recorded")
+    macros = list(tree.find_all(nodes.Macro))
+    stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
+    replaced = stored & cast("dict[str, Any]", environment.globals).keys()
+    for number, loop in enumerate(_find_loops(tree.body)):
+        _record_loop(loop, number, sorted(_find_outer_names(loop, macros) | replaced))
+    return environment.from_string(tree)
+
+
+def _find_outer_names(loop: nodes.For, macros: list[nodes.Macro]) -> set[str]:
+    """Returns the names of variables outside of a loop that the loop or a macro reads, and the names of macros.
+
+    Names of global functions are omitted.
+    """
+    from jinja2 import meta, nodes
+
+    body = nodes.Template([*loop.body, *macros], lineno=1)
+    body.set_environment(_get_environment())
+    names = meta.find_undeclared_variables(body)
+    return {*names, *(macro.name for macro in macros)} - {"loop"}
+
+
+def _find_loops(body: Iterable[nodes.Node]) -> Iterator[nodes.For]:
+    """Yields the loops of a template that can be recorded."""
+    from jinja2 import nodes
+
+    for node in body:
+        if isinstance(node, nodes.If):
+            yield from _find_loops([*node.body, *node.elif_, *node.else_])
+        elif isinstance(node, nodes.For) and isinstance(node.target, nodes.Name):
+            is_special = node.else_ or node.test or node.recursive or any(node.find_all(nodes.Macro))
+            if not is_special:
+                yield node
+
+
+def _record_loop(loop: nodes.For, number: int, names: list[str]) -> None:
+    """Changes a loop so that `LoopRecorder.walk` chooses its iterations."""
+    from jinja2 import nodes
+
+    values: list[nodes.Expr] = [nodes.Const(number), *(nodes.Name(name, "load") for name in names)]
+    loop.iter = nodes.Filter(loop.iter, _WALK, values, [], None, None)
+    loop.target = nodes.Tuple([loop.target, nodes.Name(_LOOP, "store")], "store")
+    loop.body = [_replace(node) for node in loop.body]
+
+
+def _replace(node: Any, is_inner: bool = False) -> Any:
+    """Returns a node in which other nodes replace the variable `loop` and comparisons with attributes.
+
+    Args:
+        node: Node of the body of the loop.
+        is_inner: True in the body of an inner loop, which has its own variable `loop`.
+    """
+    from jinja2 import nodes
+
+    if isinstance(node, nodes.Name):
+        is_loop = node.name == "loop" and not is_inner
+        return nodes.Name(_LOOP, node.ctx, lineno=node.lineno) if is_loop else node
+    for name in node.fields:
+        value = getattr(node, name)
+        is_body = is_inner or (isinstance(node, nodes.For) and name == "body")
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            setattr(
+                node, name, [_replace(item, is_body) if isinstance(item, nodes.Node) else item for item in items]
+            )
+        elif isinstance(value, nodes.Node):
+            setattr(node, name, _replace(value, is_body))
+    return _replace_comparison(node) if isinstance(node, nodes.Compare) else node
+
+
+def _replace_comparison(node: nodes.Compare) -> nodes.Expr:
+    """Returns a call of `_compare` if an operand of a comparison is an attribute of a variable."""
+    from jinja2 import nodes
+
+    operator, left, right = node.ops[0].op, node.expr, node.ops[0].expr
+    if len(node.ops) > 1 or operator not in COMPARISONS:
+        return node
+    for attribute, name, other in ((right, _FLIPPED[operator], left), (left, operator, right)):
+        owner = getattr(attribute, "node", None)
+        if not isinstance(attribute, nodes.Getattr) or not isinstance(owner, nodes.Name):
+            continue
+        if owner.name not in ("loop", _LOOP):
+            values = [nodes.Const(attribute.attr), nodes.Const(name), other]
+            return nodes.Filter(owner, _COMPARE, values, [], None, None, lineno=node.lineno)
+    return node
