@@ -434,17 +434,24 @@ class ChatTemplate:
         return as_capabilities(self.check(), self.name)
 
     def formatter(
-        self, *, on_special_tokens: OnSpecialTokens = "keep", **options: Unpack[FormatterOptions]
+        self,
+        *,
+        variables: dict[str, Any] | None = None,
+        on_special_tokens: OnSpecialTokens = "keep",
+        **options: Unpack[FormatterOptions],
     ) -> ChatTemplateFormatter:
         """Returns a formatter whose requests are `{"prompt": TEXT}`.
 
         Args:
+            variables: Further variables of the template, such as `{"enable_thinking": False}`.
             on_special_tokens: Treatment of control tokens, as in `render`.
             **options: See `FormatterBase`.
         """
         from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
 
-        return ChatTemplateFormatter(template=self, on_special_tokens=on_special_tokens, **options)
+        return ChatTemplateFormatter(
+            template=self, variables=variables, on_special_tokens=on_special_tokens, **options
+        )
 
     def render_variables(self, source: str, chat: ChatVariables, continued: str | None = None) -> Rendering:
         """Renders messages that `write_messages` converted.

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["ChatTemplateFormatter"]
 
 _MARKERS: Final = ("open", "close")
+_SET: Final = frozenset(
+    {"add_generation_prompt", "messages", "msgs", "on_special_tokens", "self", "tools", "validate"}
+)
+"""Arguments of `ChatTemplate.render` that the formatter passes."""
 _ANY_NAME: Final = object()
 _PLACE: Final = re.compile(r"msgs\[(\d+)\]\.content\[(\d+)\]")
 _SYNTAX: Final = re.compile(r"\\|\?P<\w+>")  # backslashes and names of groups in a regular expression
@@ -80,6 +84,10 @@ class ChatTemplateFormatter(FormatterBase):
         from agentkit.chat_templates.template_lookup import find_response_template, find_template
 
         check_option("variables", variables, dict | None)
+        for name in variables or ():
+            check_option("variables", name, str, "Pass the names of the variables as texts.")
+            if name in _SET:
+                raise OptionError(f"variables.{name}", "the formatter sets this variable", "Remove the variable.")
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
         check_option("server_adds_bos", server_adds_bos, bool | None)
         self.template = find_template(template)
@@ -193,8 +201,8 @@ class ChatTemplateFormatter(FormatterBase):
     def list_reply_tokens(self) -> list[str]:
         """Returns the control tokens in the markers of the response template, which a server must not remove.
 
-        If the control tokens of the tokenizer are unknown, the result has all markers that are texts, and all
-        parts of other markers that have the form of a control token.
+        If the control tokens of the tokenizer are unknown, the result has all markers that are texts, and the
+        parts of regular expressions that are written like a control token.
         """
         from agentkit.chat_templates.control_tokens import list_control_tokens
 

@@ -199,8 +199,16 @@ async def test_a_budget_cuts_the_oldest_messages() -> None:
 
 def test_variables_are_passed_to_the_template() -> None:
     template = ChatTemplate("{{ messages[0].content }}{{ mood }}")
-    formatter = ChatTemplateFormatter(template=template, variables={"mood": "!"})
-    assert formatter.lower([BOB]).request == {"prompt": "Where?!"}
+    for formatter in (
+        ChatTemplateFormatter(template=template, variables={"mood": "!"}),
+        template.formatter(variables={"mood": "!"}),
+    ):
+        assert formatter.lower([BOB]).request == {"prompt": "Where?!"}
+    for name in ("tools", "messages", "msgs", "add_generation_prompt", "validate"):
+        with pytest.raises(OptionError, match=rf"^variables\.{name}: the formatter sets this variable"):
+            template.formatter(variables={name: None})
+    with pytest.raises(OptionError, match=r"^variables: expected str, got int"):
+        template.formatter(variables=cast("Any", {5: 1}))
 
 
 def test_a_template_that_refuses_all_conversations_is_an_error() -> None:
