@@ -21,7 +21,7 @@ _CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/
 
 
 def list_control_tokens(text: str) -> list[str]:
-    """Returns the parts of a text that have the form of a control token."""
+    """Returns the parts of a text that are written like a control token, such as `<|im_end|>`."""
     return _CONTROL.findall(text)
 
 
