@@ -33,8 +33,8 @@ from agentkit.training.text_spans import Span, count_common_end, count_common_st
 __all__ = ["ReplySpans"]
 
 _ADVICE: Final = (
-    "Use split_rewritten(), pass the formatter to samples_from_log(), or use a template that marks replies with "
-    "{% generation %} blocks."
+    "Pass each sample that split_rewritten() returns, pass the formatter to samples_from_log(), or use a template "
+    "that marks replies with {% generation %} blocks."
 )
 
 _OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt", "now", "validate"})
@@ -43,7 +43,7 @@ _RENDER_OPTIONS: Final = frozenset({"chat_template", "continue_final_message", "
 """Options of `ChatTemplate.render` that a row can set in its column `chat_template_kwargs`."""
 
 _OTHER_TEXT: Final = "\U0010fffd"
-"""Placeholder for the text of a message: a private-use character, which messages do not contain."""
+"""Placeholder for the text of a message: a private-use character that messages usually do not contain."""
 
 
 class _Prompt(NamedTuple):
@@ -51,8 +51,8 @@ class _Prompt(NamedTuple):
 
     Attributes:
         end: End of the prompt.
-        is_served: True if the reply follows the prompt as the model received it. Also True if the prompt opens
-            thinking, and the template does not write the opening before this reply.
+        is_served: True if the text before the reply is the prompt that the model received. If the generation
+            prompt opens thinking, the opening may be missing before a reply without recorded token ids.
     """
 
     end: int
@@ -60,7 +60,7 @@ class _Prompt(NamedTuple):
 
 
 class _FoundReply(NamedTuple):
-    """Span of a reply. `is_served` is that of the prompt."""
+    """Span of a reply, with the field `is_served` of its prompt."""
 
     span: Span
     is_served: bool
@@ -74,7 +74,8 @@ class ReplySpans:
         sample: The sample.
         template: Chat template of the model.
         now: Time that the template reads. None means the current local time.
-        whole: Rendered sample whose conversation starts with this conversation. Its renderer is used again.
+        whole: Rendered sample whose conversation begins with the messages of this sample. The `PrefixRenderer` of
+            that sample is used again. None if there is no such sample.
     """
 
     sample: Sample
@@ -93,12 +94,12 @@ class ReplySpans:
 
     @cached_property
     def text(self) -> str:
-        """The text of the sample."""
+        """Text of the sample: the rendered conversation, or the prompt that the model received with the reply."""
         return self.chat.text if self._served is None else self._served
 
     @cached_property
     def _served(self) -> str | None:
-        """The prompt that the model received, and the last reply. None if this is the rendered conversation."""
+        """The prompt that the model received, and the last reply. None if `text` is the rendered conversation."""
         index, text = len(self.sample.msgs) - 1, self.chat.text
         if not index or index not in self.all_replies or not self.prompts:
             return None
@@ -120,11 +121,11 @@ class ReplySpans:
 
     @cached_property
     def _last_prompt(self) -> _Prompt | None:
-        """Prompt of the last message in the rendered conversation."""
+        """Prompt of the last message in the rendered conversation. None if the prompt cannot be found."""
         return self._find_prompt(self.chat.text, len(self.sample.msgs) - 1)
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
-        """Renders messages with the tools of the sample. If `is_open`, the text ends with a generation prompt."""
+        """Renders messages with the tools of the sample. `is_open` adds a generation prompt to the end."""
         variables = self.sample.variables
         for name in sorted(variables.keys() & _OPTIONS):
             place = f"extra.chat_template_kwargs.{name}"
@@ -136,13 +137,13 @@ class ReplySpans:
         return self.template.render_text(msgs, **options, **variables)
 
     def _render_start(self, count: int, *, is_open: bool = False) -> str:
-        """Renders the first messages of the sample."""
+        """Returns the text of the first `count` messages of the sample."""
         if len(self.all_replies) < 2 or self._prefixes is None:
             return self.render(self.sample.msgs[:count], is_open=is_open).text
         return self._prefixes.render(self._counts[count], add_generation_prompt=is_open)
 
     def _match(self, text: str, count: int, *, is_open: bool = False) -> int | None:
-        """Returns the length of the text of the first messages. Returns None if `text` does not start with it."""
+        """Returns the length of the text of the first `count` messages. None if `text` does not start with it."""
         if len(self.all_replies) < 2 or self._prefixes is None:
             start = self._render_start(count, is_open=is_open)
             return len(start) if text.startswith(start) else None
@@ -150,12 +151,15 @@ class ReplySpans:
 
     @cached_property
     def _counts(self) -> list[int]:
-        """For each number of messages, the number of messages that the template reads."""
+        """Numbers of messages that the template reads for the first 0, 1, 2 … messages of the sample.
+
+        The template reads each tool result as a separate message.
+        """
         return [0, *accumulate(len(msg.tool_results) or 1 for msg in self.sample.msgs)]
 
     @cached_property
     def _prefixes(self) -> PrefixRenderer | None:
-        """Renderer of the first messages. None if the positions of messages are unknown."""
+        """Renderer of the first messages. None if the options or the template do not allow this renderer."""
         if self.whole is not None:
             return self.whole._prefixes
         variables = self.sample.variables
@@ -166,7 +170,11 @@ class ReplySpans:
         )
 
     def _list_written(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
-        """Returns the text of each message that one iteration of the template's loop writes."""
+        """Returns the spans of the first `count` messages, by the index of the message.
+
+        The span of a message is the text that the template's loop over the messages writes for this message.
+        Messages without such a text are omitted.
+        """
         if self._prefixes is None:
             return {}
         spans = self._prefixes.list_spans(self._counts[count], add_generation_prompt=is_open)
@@ -179,14 +187,17 @@ class ReplySpans:
 
     @cached_property
     def _written(self) -> dict[int, Span]:
-        """Texts that the template writes for the messages. Empty if their positions are unknown."""
+        """Spans of the messages in `text`, by the index of the message (see `_list_written`)."""
         if self._served is None:
             return self._list_written(len(self.sample.msgs))
         return self._list_written(len(self.sample.msgs) - 1, is_open=True)
 
     @cached_property
     def marked(self) -> tuple[Span, ...]:
-        """Spans of the `{% generation %}` blocks, each with the stop token after it. Empty without blocks."""
+        """Spans of the texts in `{% generation %}` blocks, each with the stop token that follows the block.
+
+        Empty if the template has no such blocks, or if `text` is not the rendered conversation.
+        """
         if self._served is not None:
             return ()
         spans = [span for span in self.chat.spans if span[0] < span[1]]
@@ -220,7 +231,11 @@ class ReplySpans:
         return find_generation_prompts(self.template, self.sample.variables)
 
     def find_all_replies(self) -> list[Span]:
-        """Returns the spans of the replies of all agents, without the generation prompts."""
+        """Returns the spans of the replies of all agents, without the generation prompts.
+
+        Raises:
+            MessageError: The text of a reply cannot be found.
+        """
         if self.marked:
             return [self._cut_generation_prompt(span) for span in self.marked]
         return [span for index in self.all_replies for span in self.find_reply(index)]
@@ -231,9 +246,9 @@ class ReplySpans:
         return replace(self.sample, viewer=None).replies
 
     def find_reply(self, index: int) -> list[Span]:
-        """Returns the spans of the reply with this index, without the generation prompt.
+        """Returns the spans of a reply, without the generation prompt. `index` is the index of the message.
 
-        A template can mark several parts of one reply. Otherwise there is one span.
+        The list has one span, unless the template marks several parts of the reply or no part.
 
         Raises:
             MessageError: The text of the reply cannot be found.
@@ -261,19 +276,23 @@ class ReplySpans:
             return [self._cut_generation_prompt((start, end if length is None else start + length))]
 
     def _cut_generation_prompt(self, span: Span) -> Span:
-        if self.template.tags is not None:  # the marked text of a reply begins with the tag
+        if self.template.tags is not None:  # with `tags`, the span of a reply includes the generation prompt
             start = span[0] + len(self.prompts[0] if self.prompts else "")
             return (start, span[1]) if start <= span[1] else span
         prompt = locate_generation_prompt(self.text, span[0], self.prompts)
         return (prompt[1], span[1]) if prompt and prompt[1] <= span[1] else span
 
     def add_generation_prompt(self, span: Span) -> Span:
-        """Extends the span of a reply to the start of its generation prompt."""
+        """Returns the span of a reply together with its generation prompt, if there is one."""
         prompt = locate_generation_prompt(self.text, span[0], self.prompts)
         return (prompt[0], span[1]) if prompt else span
 
     def _find(self, index: int) -> _FoundReply:
-        """Finds a reply with renderings of shorter conversations."""
+        """Returns the span of a reply, which the renderings of two shorter conversations show.
+
+        Raises:
+            MessageError: The text of the reply cannot be found.
+        """
         if index in self._found:
             return self._found[index]
         if not index:
@@ -293,15 +312,16 @@ class ReplySpans:
     def _find_first_prompt(self) -> _Prompt:
         prompt = next((prompt for prompt in self.prompts if prompt in self.text), None)
         if prompt is None:
-            self._refuse(0, "the conversation starts with a reply, and the template does not mark replies")
+            reason = "the conversation starts with a reply, and the template does not mark replies"
+            self._refuse(0, reason, "Use a template that marks replies with {% generation %} blocks.")
         return _Prompt(self.text.index(prompt) + len(prompt), is_served=True)
 
     def _find_prompt(self, text: str, index: int) -> _Prompt | None:
-        """Finds the prompt of a reply at the start of a text."""
+        """Returns the prompt of a reply at the start of `text`. None if `text` does not start with the prompt."""
         end = self._match(text, index, is_open=True)
         is_whole = end is not None or index not in (self.sample.tokens or {})
         if end is None and len(self.prompts) > 1:
-            # The generation prompt opens thinking. The template writes less before replies without thinking.
+            # If the generation prompt opens thinking, replies without thinking do not follow the opening.
             opened = self._render_start(index, is_open=True).removesuffix(self.prompts[0])
             starts = (opened + first for first in self.prompts[1:])
             end = next((len(start) for start in starts if text.startswith(start)), None)
@@ -312,7 +332,10 @@ class ReplySpans:
         return _Prompt(end, is_whole and (further is None or further[1] == end))
 
     def _cut_after_stop(self, text: str) -> int | None:
-        """Returns the position after the stop token at the end of a text. Returns None without stop token."""
+        """Returns the length of a text up to the stop token at its end. Returns None if there is no stop token.
+
+        White space and the eos token after the stop token are ignored.
+        """
         stop, text = self.template.check().stop_token, text.rstrip()
         for token in ("", self.template.special_tokens.get("eos_token") or ""):
             text = text.removesuffix(token).rstrip()
@@ -356,8 +379,8 @@ class ReplySpans:
         )
         self._refuse(index, reason)
 
-    def _refuse(self, index: int, reason: str) -> NoReturn:
-        raise MessageError(f"msgs[{index}]", reason, _ADVICE)
+    def _refuse(self, index: int, reason: str, advice: str = _ADVICE) -> NoReturn:
+        raise MessageError(f"msgs[{index}]", reason, advice)
 
     def is_unchanged(self, index: int) -> bool:
         """Returns True if later messages change neither the text of a reply nor the text before the reply."""
@@ -371,7 +394,7 @@ class ReplySpans:
     # -- parts -------------------------------------------------------------------------------------------------
 
     def list_turns(self) -> list[Span]:
-        """Returns the spans of replies and generation prompts. Empty if a reply cannot be found."""
+        """Returns the span of each reply together with its generation prompt. Empty if a reply cannot be found."""
         try:
             spans = self.marked or [self._find(index).span for index in self.all_replies]
         except MessageError:
@@ -379,7 +402,10 @@ class ReplySpans:
         return [self.add_generation_prompt(span) for span in spans]
 
     def find_unwritten_stops(self) -> list[Span]:
-        """Returns the spans of stop tokens that the template wrote after replies that were cut off."""
+        """Returns the spans of the stop tokens after replies that were cut off.
+
+        The template wrote these stop tokens, but the model did not write them.
+        """
         indexes = [index for index in self.all_replies if _is_cut_off(self.sample.msgs[index])]
         stop = self.template.check().stop_token if indexes else ""
         spans: list[Span] = []
@@ -395,7 +421,7 @@ class ReplySpans:
         return spans
 
     def find_start(self) -> int:
-        """Returns the position after the system messages and the tool declarations."""
+        """Returns the position in `text` after the system messages and the tool declarations."""
         msgs = self.sample.msgs
         count = next((index for index, msg in enumerate(msgs) if msg.role != "system"), len(msgs))
         bos = self.template.special_tokens.get("bos_token") or ""
@@ -411,10 +437,15 @@ class ReplySpans:
         return max(start, self._find_header(count, start))
 
     def _find_header(self, index: int, floor: int) -> int:
-        """Returns the start of the text that the template writes before a message, such as `<|im_start|>user`.
+        """Returns the start of the header that the template writes before a message, such as `<|im_start|>user`.
 
-        The header must begin with the same characters as the generation prompt, for example with `<|`. Returns 0
-        if no such text is found.
+        The headers of all roles begin with the same characters, such as `<|im_start|>`. The function therefore
+        looks for the first characters of the generation prompt before the content of the message. Returns 0 if the
+        header cannot be found.
+
+        Args:
+            index: Index of the message.
+            floor: Position in `text`. The header does not begin before this position.
         """
         other = self._try_render(
             [*self.sample.msgs[:index], replace(self.sample.msgs[index], content=_OTHER_TEXT)]

@@ -64,7 +64,7 @@ def _cut(sample: Sample, length: int) -> Sample:
 
 
 def _train_only(sample: Sample, indexes: Collection[int]) -> Sample:
-    """Returns a sample in which the other replies have the weight 0 and no recorded token ids."""
+    """Returns a sample in which replies outside of `indexes` have the weight 0 and no recorded token ids."""
     others = {*sample.replies} - {*indexes}
     weights = [0 if index in others else sample.get_weight(index) for index in range(len(sample.msgs))]
     tokens = {index: ids for index, ids in (sample.tokens or {}).items() if index not in others}

@@ -80,9 +80,9 @@ def tokenize(
     A token is trained if all its characters are trained. The stop token after a reply is trained if the template
     writes a stop token and the reply was not cut off (`Msg.finish_reason`). `Sample.weights` override `train_on`.
 
-    A template can mark replies with `{% generation %}` blocks. For many other templates, one rendering is enough
-    to find all replies. Templates that read all messages before they write, such as those of Qwen3 and DeepSeek,
-    need a rendering for each reply. `tokenize` is slow for long conversations with these templates.
+    A template can mark replies with `{% generation %}` blocks. With other templates, `tokenize` also renders the
+    conversation up to the start and up to the end of each reply. These renderings are slow for long conversations
+    only if the template has its loop over the messages inside a macro or block.
 
     Finding replies fails if later messages change the text of earlier messages, for example if the template omits
     earlier thinking. In this case, pass each sample that `split_rewritten` returns. `train_on="last"` then trains

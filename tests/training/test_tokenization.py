@@ -420,7 +420,7 @@ def test_recorded_token_ids_replace_the_text_of_a_reply(template: ChatTemplate) 
 def test_recorded_token_ids_of_a_rewritten_reply_are_an_error() -> None:
     reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
     sample = Sample([MSGS[1], reply, MSGS[1], reply], tokens={1: [5]})
-    with pytest.raises(MessageError, match=r"msgs\[1\]: .* Use split_rewritten\(\)"):
+    with pytest.raises(MessageError, match=r"msgs\[1\]: .* Pass each sample that split_rewritten\(\)"):
         tokenize(sample, THINKING, encode)
 
 
