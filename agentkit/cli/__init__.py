@@ -7,8 +7,10 @@ subcommand defines this subcommand. Read `agentkit.cli.format` first.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from agentkit.cli.exit_codes import print_error
 from agentkit.errors import AgentkitError, MissingExtraError
@@ -30,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Runs the `agentkit` command and returns the exit code."""
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - a shell can close standard error
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open until the process exits
     try:
         from agentkit.cli.app import dispatch
     except ImportError as error:

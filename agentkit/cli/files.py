@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,13 +35,26 @@ def read_lines(file: Path | None) -> Iterator[bytes]:
         OptionError: If the file cannot be read.
     """
     if file is None or str(file) == "-":
-        yield from _stdin()
+        lines = _stdin()
+        _check_output(lines, "standard input")
+        yield from lines
         return
     try:
         with file.open("rb") as opened:
+            _check_output(opened, str(file))
             yield from opened
     except OSError as error:
         raise OptionError(str(file), f"read failed ({error.strerror})", "Pass a readable file.") from None
+
+
+def _check_output(lines: BinaryIO, place: str) -> None:
+    """Raises OptionError if the input is also the output, because a command would then read its own output."""
+    try:
+        stats = [os.fstat(stream.fileno()) for stream in (lines, sys.stdout)]
+    except (OSError, ValueError, AttributeError):  # a stream is closed, or is not a file of the system
+        return
+    if stat.S_ISREG(stats[0].st_mode) and os.path.samestat(*stats):
+        raise OptionError(place, "the file is also the output", "Redirect standard output to another file.")
 
 
 def _stdin() -> BinaryIO:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -153,6 +155,24 @@ def test_a_refused_sample_does_not_end_its_conversation(call: Call, tmp_path: Pa
     refused, summary = err.splitlines()
     assert refused.startswith(f"{path}, line 1, msgs[3]: agentkit: msgs[3]: the server returned 1 token ids")
     assert summary == "3 samples, 1 refused, 0 losses"
+
+
+@each_case("redirect", [">> {log}", "- < {log} >> {log}", "> {log}"])
+def test_a_log_that_is_also_the_output_is_refused(tmp_path: Path, redirect: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(LOGS["openai"]) + "\n", "utf-8")
+    source = "" if "- <" in redirect else str(path)
+    code = f"{sys.executable} -c 'from agentkit.cli import main; main()' export --from openai --format openai"
+    command = f"{code} {source} {redirect.format(log=path)}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=60)
+    assert "the file is also the output. Redirect standard output to another file." in done.stderr
+    assert (done.returncode, len(path.read_text("utf-8").splitlines())) == (2, 1 if ">>" in redirect else 0)
+
+
+def test_standard_error_can_be_closed(log: Path) -> None:
+    code = f"{sys.executable} -c 'from agentkit.cli import main; main()' export {log} --format openai 2>&-"
+    done = subprocess.run(code, shell=True, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (done.returncode, len(read_rows(done.stdout))) == (0, 1)
 
 
 def test_a_failure_of_the_output_ends_the_command(call: Call, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
