@@ -432,8 +432,10 @@ class ReplySpans:
         if count == len(msgs):
             return start
         if count or self.sample.tools:
-            other = self._try_render(msgs[count:], tools=())
-            start = start if other is None else max(start, len(self.text) - count_common_end(self.text, other))
+            first = self._try_render(msgs[: count + 1]) or ""
+            other = self._try_render(msgs[count : count + 1], tools=())
+            end = len(first) - count_common_end(first, other or "")
+            start = max(start, end) if other is not None and self.text.startswith(first[:end]) else start
         return max(start, self._find_header(count, start))
 
     def _find_header(self, index: int, floor: int) -> int:

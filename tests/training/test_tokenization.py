@@ -226,6 +226,14 @@ def test_recorded_token_ids_of_a_reply_without_text_are_an_error() -> None:
         tokenize(sample, ChatTemplate.builtin("mistral"), encode)
 
 
+def test_a_template_that_repeats_the_system_text_trains_the_first_user_text() -> None:
+    template = ChatTemplate.builtin("torchtune_llama_2")
+    msgs = [SYSTEM, *[Msg("Bob", "Where?", "user"), Msg("Friday", "There.", "assistant")] * 2]
+    (trained,) = train(msgs, template, train_on="all")
+    assert trained.startswith("Where? [/INST] There.[INST] <<SYS>>\nBe brief.")
+    assert trained.endswith("Where? [/INST] There.")
+
+
 def test_the_bos_token_is_never_trained() -> None:
     text = "<s>{% for message in messages %}{{ message.role }}: {{ message.content }}</s>{% endfor %}"
     template = ChatTemplate(text, special_tokens={"bos_token": "<s>", "eos_token": "</s>"})
