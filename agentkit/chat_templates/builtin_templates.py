@@ -14,6 +14,8 @@ texts as torchtune. Some of these texts differ from the layouts that the makers 
   only before the first one.
 - `torchtune_chatml` writes no `<|im_end|>` after an empty reply at the end of the conversation.
 - `mistral` refuses system messages.
+- `inst`, `llama_2` and `llama_3` write the bos token. `mistral` and `torchtune_llama_2` do not write it, because
+  the tokenizer adds it. The other layouts have no bos token.
 
 For the exact layout of a model, use the template in the files of the model (`ChatTemplate.from_folder`).
 
@@ -45,6 +47,15 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
 LangChain writes a blank line between two text blocks of a message. torchtune writes no text between them.
 """
 
+_BOS: Final[dict[str, dict[str, Any]]] = {
+    "inst": {"special_tokens": {"bos_token": "<s>"}},
+    "llama_2": {"special_tokens": {"bos_token": "<s>"}},
+    "llama_3": {"special_tokens": {"bos_token": "<|begin_of_text|>"}},
+    "mistral": {"adds_bos": True},
+    "torchtune_llama_2": {"adds_bos": True},
+}
+"""Further arguments: the bos token that a template writes, or that the tokenizer adds (torchtune)."""
+
 BUILTIN_NAMES: Final = ("chatml", *_OPTIONS)
 """Names of the built-in templates. `chatml` is another name of `im_start`."""
 
@@ -62,4 +73,4 @@ def load_builtin(name: str) -> ChatTemplate:
 @cache
 def _read(name: str) -> ChatTemplate:
     text = files("agentkit.chat_templates").joinpath("builtin", f"{name}.jinja").read_text(encoding="utf-8")
-    return ChatTemplate(text, name=name, **_OPTIONS[name])
+    return ChatTemplate(text, name=name, **_OPTIONS[name], **_BOS.get(name, {}))

@@ -341,6 +341,24 @@ def test_the_prompt_has_one_bos_token(
         assert ("extra_body" in request) is start.startswith("<s>")
 
 
+@each_case(
+    ("template", "bos", "adds_bos"),
+    [
+        ("inst", "<s>", False),
+        ("llama_2", "<s>", False),
+        ("llama_3", "<|begin_of_text|>", False),
+        ("mistral", "", True),
+        ("torchtune_llama_2", "", True),
+        ("chatml", "", False),
+    ],
+)
+def test_the_prompts_of_built_in_templates_have_one_bos_token(template: str, bos: str, adds_bos: bool) -> None:
+    request = chat(OPENAI, template=template).lower(HELLO).request
+    assert request["prompt"].startswith(bos)
+    assert ("extra_body" in request) is not adds_bos
+    assert chat(OLLAMA, template=template).lower(HELLO).request["prompt"] == request["prompt"].removeprefix(bos)
+
+
 @EACH
 def test_only_texts_that_are_no_control_tokens_stop_a_reply(provider: str) -> None:
     request = chat(provider, template=TAGS).lower(HELLO).request
