@@ -69,6 +69,8 @@ class ChatMessageWriter:
         if results and len(results) == len(content):
             self.losses.check_weight(weight, place)
             return results
+        if results and self.has_weights and msg.role == "assistant" and not msg.tool_uses and weight is None:
+            weight = 0  # a text beside tool results is no reply, so `tokenize` does not train the text either
         others = self._add_fields(self._write_blocks(msg, place), msg, weight, place)
         if not results:
             return [others]

@@ -105,6 +105,8 @@ def describe(sample: Sample, format: str) -> dict[str, Any]:
             items = weights[index] if isinstance(weights[index], tuple) else (weights[index],)
             weights[index] = weights[index] if any(items) else 0
         is_written_as_reply = msg.role == "assistant" or bool(msg.tool_uses)
+        if format in ("openai", "dspy") and msg.tool_results and is_written_as_reply and not is_reply(msg):
+            weights[index] = weights[index] or 0
         if weights[index] == 1 and is_written_as_reply and format not in ("openai", "dspy", "sharegpt", "atif"):
             weights[index] = None
     extra = dict(sample.extra)

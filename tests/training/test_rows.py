@@ -791,6 +791,12 @@ def test_content_beside_tool_results_is_not_lost() -> None:
     assert [message["role"] for message in row["messages"]] == ["user", "assistant", "tool", "user", "assistant"]
 
 
+def test_a_text_beside_tool_results_does_not_become_a_trained_reply() -> None:
+    mixed = Msg("assistant", [*RESULT.blocks, TextBlock("Hm.")], "assistant")
+    (row,) = dump("openai", Sample([USER, CALL, mixed, REPLY]))
+    assert row["messages"][3] == {"role": "assistant", "content": "Hm.", "weight": 0}
+
+
 def test_weights_that_train_tool_results_or_users_are_losses() -> None:
     results = Sample([USER, CALL, RESULT, REPLY], weights=[None, 0, 1, 1])
     for format in ("openai", "trl", "sharegpt", "atif"):
