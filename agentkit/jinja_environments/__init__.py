@@ -2,7 +2,7 @@
 
 The environments run templates in jinja's sandbox. A template has no access to private attributes, modules or
 files. Templates of prompts are strict, so an undefined name is an error. Chat templates of models are lenient, as
-in transformers.
+in transformers, so an undefined name prints nothing.
 
 Limits. A rendering has at most 100,000,000 steps, so it needs at most a few seconds and 500 MB of memory.
 
@@ -30,9 +30,10 @@ These limits apply too:
 
 The steps depend only on the template and the values, so equal renderings have equal results on all machines.
 
-Read `environments` first. `limits` counts the steps, `template_code` writes the Python code of templates,
-`sandbox_access` has the rules for attributes and calls, and `filters` has the filters `yaml`, `json` and `tojson`.
-`chat_rendering` renders chat templates. `prefix_rendering` renders all prefixes of a conversation in linear time.
+To read the source, start with `environments`. `limits` counts the steps. `template_code` writes the Python code of
+templates. `sandbox_access` has the rules for attributes and calls. `filters` has the filters `yaml`, `json` and
+`tojson`. `chat_rendering` renders chat templates. `prefix_rendering` renders the first messages of a conversation,
+for each number of messages, in linear time.
 """
 
 from __future__ import annotations
