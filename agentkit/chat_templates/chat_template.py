@@ -476,9 +476,11 @@ class ChatTemplate:
         return rendering
 
     def _call_function(self, function: TemplateFunction, chat: ChatVariables) -> str:
-        others = {"tools": copy_json(chat.tools), "documents": chat.documents, **chat.others}
+        # A function can change its arguments, so it gets copies.
+        messages, tools, documents = map(copy_json, (list(chat.messages), chat.tools, chat.documents))
+        others = {"tools": tools, "documents": documents, **chat.others}
         try:
-            text = function(chat.messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
+            text = function(messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
         except Exception as error:
             raise TemplateError(self.name, f"the function raised {shorten_repr(error, 200)}") from error
         if not isinstance(text, str):

@@ -280,12 +280,29 @@ def test_white_space_around_a_control_token_is_no_token(token: str) -> None:
     assert text == ("a  b\n\n < /s> c" if "s" in token else "a  b\n\n </s> c")
 
 
+def test_a_function_can_change_its_arguments() -> None:
+    def write(messages: Any, variables: Any) -> str:
+        for message in messages:
+            for call in message.get("tool_calls", ()):
+                call["function"]["arguments"] = json.dumps(call["function"]["arguments"])
+        text = json.dumps([messages, variables["documents"]])
+        messages.clear()
+        return text
+
+    reports = [ChatTemplate.from_function(write).check() for _ in range(2)]
+    assert reports[0] == reports[1]
+    assert reports[0].calls
+    texts = "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}{{ c.function.name }}"
+    texts += "{{ c.function.arguments.word }}{% endfor %}{% endfor %}"
+    assert ChatTemplate(texts).check().calls  # the report renders the conversations that the function changed
+
+
 def test_a_lone_surrogate_of_a_template_is_an_error() -> None:
     for template in (ChatTemplate(r"{{ '\ud800' }}", name="half"), ChatTemplate("\ud800", name="half")):
         with pytest.raises(TemplateError, match=r"^half: the text has a lone surrogate"):
             template.render([USER])
     with pytest.raises(TemplateError, match="lone surrogate"):
-        ChatTemplate.from_function(lambda *_: "\ud800").render([USER])
+        ChatTemplate.from_function(lambda messages, variables: "\ud800").render([USER])
 
 
 def test_documents_keep_keys_that_spaces_make_equal() -> None:
