@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["ChatTemplate", "TemplateFunction"]
 
 TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str, Any]], str]
-"""Function that takes messages as dicts and the other variables, and returns the text of the conversation."""
+"""Function that takes the messages as dicts, and a dict of all other variables. Returns the text of the prompt."""
 
 _RESERVED: Final = frozenset({"messages", "strftime_now", "chat_template"})
 _TIME: Final = datetime | None
@@ -66,18 +66,23 @@ class ChatTemplate:
     Attributes:
         jinja: Text of the template. None if there are only named templates, or a function.
         special_tokens: Texts of special tokens by name, such as `bos_token`. Templates read them as variables.
-        additional_templates: Templates for other purposes by name, such as `tool_use` or `rag`.
+        additional_templates: Texts of further templates by name, such as `tool_use` (for requests with tools).
         name: Name of the template in errors.
-        control_tokens: Tokens that the tokenizer reads as control tokens. If empty, agentkit searches the texts of
-            the template for control tokens.
+        control_tokens: Tokens that the tokenizer reads as control tokens, such as `<|im_end|>`. If empty, agentkit
+            searches the text of the template for control tokens.
         response_template: Declaration of the format of replies (see `ResponseTemplate`). None if there is none.
         adds_bos: True if the tokenizer adds the bos token to each prompt. A GGUF file says this for llama.cpp and
             Ollama. None if this is unknown.
         text_separator: Text between two text blocks of a message.
         validates: True if `render` checks the order of roles by default.
-        function: Function that writes the text instead of Jinja.
-        tags: Texts before and after the messages of each role, for a template from `from_tags`. None for other
+        function: Function that writes the text instead of a Jinja template. None for Jinja templates.
+        tags: Texts before and after each message of a role, for a template from `from_tags`. None for other
             templates.
+
+    Raises:
+        OptionError: An argument has a wrong type.
+        TemplateError: The text of a template is invalid.
+        MissingExtraError: The package jinja2 is not installed, but there is a Jinja template.
 
     Example:
         >>> from agentkit import Msg
@@ -127,7 +132,7 @@ class ChatTemplate:
 
     @classmethod
     def builtin(cls, name: str) -> ChatTemplate:
-        """Returns a built-in template, such as `im_start`, `llama_3`, `mistral` or `zephyr`.
+        """Returns the built-in template with a name, such as `im_start`, `llama_3`, `mistral` or `zephyr`.
 
         See `agentkit.chat_templates.builtin_templates` for all names, and for the differences from the layouts of
         the makers of the models. For a model with its own template, use `from_folder` or `from_gguf`.
@@ -148,7 +153,8 @@ class ChatTemplate:
         special tokens and the control tokens are in `tokenizer_config.json` and `tokenizer.json`.
 
         Raises:
-            OptionError: The folder does not exist, has no template, or a file is not valid JSON.
+            OptionError: The folder does not exist, has no template, or a file cannot be read.
+            TemplateError: The text of a template is invalid.
         """
         from agentkit.chat_templates.template_files import read_folder
 
@@ -162,6 +168,7 @@ class ChatTemplate:
         Raises:
             MissingExtraError: The package gguf is not installed.
             OptionError: The file does not exist, is not a GGUF file, or has no template.
+            TemplateError: The text of a template is invalid.
         """
         from agentkit.chat_templates.template_files import read_gguf
 
@@ -170,10 +177,10 @@ class ChatTemplate:
 
     @classmethod
     def from_tags(cls, tags: Mapping[str, tuple[str, str]], *, name: str = "tags") -> ChatTemplate:
-        r"""Returns a template that writes a text before and after the messages of each role, as in torchtune.
+        r"""Returns a template that writes a text before and after each message of a role, as in torchtune.
 
-        The template writes messages of roles without tags unchanged. `RenderedChat.spans` includes the tags of
-        replies.
+        For a role without tags, the template writes only the text of each message. `RenderedChat.spans` includes
+        the tags of replies.
 
         Args:
             tags: Texts before and after a message, by role: `{"user": ("U: ", "\n")}`. The roles are `system`,
@@ -189,7 +196,7 @@ class ChatTemplate:
 
     @classmethod
     def from_function(cls, function: TemplateFunction, *, name: str = "function") -> ChatTemplate:
-        """Returns a template that calls a function to write the text. `render` checks roles only on request.
+        """Returns a template that calls a function to write the text.
 
         Args:
             function: Function that takes the messages as dicts, and a dict of all other variables, and returns the
@@ -215,7 +222,7 @@ class ChatTemplate:
         chat_template: str | None = None,
         **variables: Any,
     ) -> RenderedChat:
-        """Returns the text of a conversation.
+        """Returns the text of a conversation, and the positions of its replies and media in this text.
 
         Args:
             msgs: The conversation. Names of speakers are passed to the template as `name`, which most templates do
@@ -225,21 +232,22 @@ class ChatTemplate:
             add_generation_prompt: True to end the text with the start of an assistant turn. None means True if the
                 last message is from a user or is a tool result, unless `continue_final_message` is set.
             continue_final_message: True to end the text after the text of the last message, which the model then
-                continues. Pass the name of a key, such as `reasoning_content`, to continue the value of this key.
+                continues. Pass a key of the last message, such as `reasoning_content`, to continue its value.
             now: Time that the template reads. None means the current local time.
             on_special_tokens: Treatment of control tokens in texts of users, in tool results, in documents, in
                 names of speakers, and in declarations of tools. `keep` keeps them, as in transformers. `raise`
                 raises an error with the place of the text. `space` adds a space after the first character of each
                 control token, so that tokenizers read the token as plain text.
             validate: True to check the order of roles. None means the attribute `validates` of the template.
-            chat_template: Name of the template, if there are several. None means `tool_use` if this template
-                exists and there are tools, and `default` otherwise.
+            chat_template: Name of one of several templates. `default` is the template in the attribute `jinja`.
+                None means `tool_use` if this template exists and there are tools, and `default` otherwise.
             **variables: Further variables of the template, such as `enable_thinking=False`.
 
         Raises:
             EmptyConversationError: There are no messages.
-            MessageError: A message is invalid, the order of roles is wrong, or a text has a control token.
-            OptionError: An option is invalid, or there is no template with this name.
+            MessageError: A message is invalid, the order of roles is wrong, or a text has a control token and
+                `on_special_tokens` is `raise`.
+            OptionError: An option is invalid, or no template has the name `chat_template`.
             TemplateError: The template refuses the messages, or the rendering exceeds a limit.
             MissingExtraError: The package jinja2 is not installed.
         """
@@ -319,10 +327,10 @@ class ChatTemplate:
     ) -> Rendering:
         """Returns the text of a conversation and the spans of its replies.
 
-        This is faster than `render`, which also finds the other parts of `RenderedChat`.
+        This method is faster than `render`, which also finds the other attributes of a `RenderedChat`.
 
         Args:
-            msgs: The conversation, which is not checked.
+            msgs: The conversation. The method does not check the messages.
             tools: Tools that the model may call.
             add_generation_prompt: True to end the text with the start of an assistant turn.
             now: Time that the template reads. None means the current local time.
@@ -342,9 +350,9 @@ class ChatTemplate:
         now: datetime | None = None,
         **variables: Any,
     ) -> PrefixRenderer:
-        """Returns a renderer of the first messages of a conversation.
+        """Returns a renderer for the first messages of a conversation.
 
-        The renderer counts messages as templates read them: each tool result is a separate message.
+        The renderer counts the messages that templates read, where each tool result is a separate message.
 
         Args:
             msgs: A conversation that `render` accepts.
@@ -354,7 +362,7 @@ class ChatTemplate:
             **variables: Further variables of the template.
 
         Raises:
-            TemplateError: A function writes the text.
+            TemplateError: The template is from `from_function`.
         """
         if self.function is not None:
             raise TemplateError(self.name, "a function writes the text, so its loops are unknown")
@@ -369,7 +377,7 @@ class ChatTemplate:
         now: datetime | None,
         variables: Mapping[str, Any],
     ) -> tuple[str, ChatVariables]:
-        """Returns the text of the template, and its variables."""
+        """Returns the text of the template for a request, and the variables of the template."""
         check_names("render()", variables.keys() & _RESERVED, ())
         written = write_messages(msgs, self.text_separator, keep_text, self._media_kinds(msgs))
         messages, declared = self._adapt(written.messages), write_tools(as_tools(tools))
@@ -382,9 +390,10 @@ class ChatTemplate:
         return {**self.special_tokens, **(make_json_safe(variables) if variables else {}), **clock}
 
     def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
-        """Returns the messages with the tags of their roles as further text blocks, as templates of torchtune do.
+        """Returns messages with the tags of their roles as additional text blocks, as torchtune does.
 
         Raises:
+            EmptyConversationError: There are no messages.
             OptionError: The template is not from `from_tags`.
         """
         from agentkit.chat_templates.tag_templates import wrap_messages
@@ -397,7 +406,7 @@ class ChatTemplate:
     # -- properties --------------------------------------------------------------------------------------------
 
     def check(self) -> TemplateReport:
-        """Renders small conversations, and reports what the template can write. The result is cached."""
+        """Returns the features of the template. The first call renders small conversations to find them."""
         return self._report
 
     @cached_property
@@ -408,7 +417,7 @@ class ChatTemplate:
         return TemplateProbe(self)
 
     def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns messages as the template reads them: with lists of parts, or with arguments as JSON text."""
+        """Returns messages in the types that the template requires: lists of parts, or arguments as JSON text."""
         if self.function is not None:
             return messages
         has_calls = any("tool_calls" in message for message in messages)
@@ -424,7 +433,7 @@ class ChatTemplate:
         return inspect_template(self)
 
     def capabilities(self) -> Capabilities:
-        """Returns the rules of the template for a formatter, from the report of `check`."""
+        """Returns the capabilities of the template, the rules for its formatter, from the report of `check`."""
         return self._capabilities
 
     @cached_property
@@ -459,10 +468,12 @@ class ChatTemplate:
         Args:
             source: Text of the template, from `choose_source`.
             chat: Messages and other variables.
-            continued: Key of the last message whose value the model continues. None if there is none.
+            continued: Key of the last message whose value the model continues. None if the text ends after the
+                last message.
 
         Raises:
-            TemplateError: The template refuses the messages, or the rendering exceeds a limit.
+            TemplateError: The template refuses the messages, its function fails, or the text exceeds a limit or
+                has a lone surrogate.
         """
         if self.function is None:
             rendering = render_chat(source, chat, name=self.name, continued=continued)
@@ -488,7 +499,7 @@ class ChatTemplate:
         return text
 
     def choose_source(self, name: str | None, has_tools: bool) -> str:
-        """Returns the text of the template for a request.
+        """Returns the text of the template for a request. Returns an empty text if a function writes the text.
 
         Args:
             name: Name of the template. None means `tool_use` if this template exists and there are tools, and
