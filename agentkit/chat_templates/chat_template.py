@@ -132,7 +132,7 @@ class ChatTemplate:
 
     @classmethod
     def builtin(cls, name: str) -> ChatTemplate:
-        """Returns the built-in template with a name, such as `im_start`, `llama_3`, `mistral` or `zephyr`.
+        """Returns a built-in template by its name, such as `im_start`, `llama_3`, `mistral` or `zephyr`.
 
         See `agentkit.chat_templates.builtin_templates` for all names, and for the differences from the layouts of
         the makers of the models. For a model with its own template, use `from_folder` or `from_gguf`.
@@ -247,7 +247,7 @@ class ChatTemplate:
             EmptyConversationError: There are no messages.
             MessageError: A message is invalid, the order of roles is wrong, or a text has a control token and
                 `on_special_tokens` is `raise`.
-            OptionError: An option is invalid, or no template has the name `chat_template`.
+            OptionError: An option is invalid, or `chat_template` is not the name of a template.
             TemplateError: The template refuses the messages, or the rendering exceeds a limit.
             MissingExtraError: The package jinja2 is not installed.
         """
