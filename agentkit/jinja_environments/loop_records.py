@@ -30,6 +30,7 @@ __all__ = [
     "LoopPosition",
     "LoopRecorder",
     "MessageView",
+    "RepeatedText",
     "current_recorder",
     "get_recorded_namespace",
 ]
@@ -139,6 +140,53 @@ def _merge(condition: Any, other: Any) -> Any:
     return other if condition is None or isinstance(condition, _Range) else condition
 
 
+class _Loop(NamedTuple):
+    """Loop of the current rendering.
+
+    Attributes:
+        first: Index of the first message.
+        position: Start of the text of the loop.
+        record: Record whose first iterations are those of the loop.
+        steps: Number of iterations.
+    """
+
+    first: int
+    position: int
+    record: _LoopRecord
+    steps: int
+
+
+class RepeatedText:
+    """Text of the first iterations of a loop, which is not copied.
+
+    Attributes:
+        text: Text of all iterations of the record.
+    """
+
+    __slots__ = ("_first", "_length", "_record", "text")
+
+    def __init__(self, record: _LoopRecord, first: int, count: int) -> None:
+        self.text = record.text
+        self._record = record
+        self._first = first
+        self._length = record.ends[count]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __str__(self) -> str:
+        return self.text[: self._length]
+
+    def change_length(self, length: int) -> RepeatedText | None:
+        """Returns the text for another number of messages. Returns None if namespaces can change this text."""
+        record, count = self._record, length - self._first
+        if not 0 < count < len(record.ends) or record.last_reads[count] >= length:
+            return None
+        return (
+            None if record.conditions[count] or record.writes[count] else RepeatedText(record, self._first, count)
+        )
+
+
 class LoopRecorder:
     """Recorder of the renderings of one conversation.
 
@@ -151,16 +199,42 @@ class LoopRecorder:
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self.messages = messages
         self._records: dict[int, list[_LoopRecord]] = {}
+        self._renderings: dict[bool, tuple[float, list[str | RepeatedText]]] = {}
         self.start(len(messages))
 
     def start(self, length: int) -> None:
         """Starts the rendering of the first `length` messages."""
         self.length = length
-        self.pieces: list[str] = []
-        self._loops: list[tuple[int, int, _LoopRecord]] = []
+        self.pieces: list[str | RepeatedText] = []
+        self._last_read: float = -1  # index of the last message that was read outside of loops
+        self._loops: list[_Loop] = []
+        self._is_repeated = True  # no iteration ran
         self._namespaces: list[Namespace] = []
         self._numbers: dict[int, int] = {}
         self._iteration: _Iteration | None = None
+
+    def end(self, add_generation_prompt: bool) -> None:
+        """Ends a rendering. `repeat` can use its text if all iterations of its loops were repeated."""
+        repeated = sum(isinstance(piece, RepeatedText) for piece in self.pieces)
+        if self._is_repeated and repeated == len(self._loops):
+            self._renderings[add_generation_prompt] = self._last_read, self.pieces
+
+    def repeat(self, length: int, add_generation_prompt: bool) -> list[str | RepeatedText] | None:
+        """Returns the text of the first `length` messages if it follows from an earlier rendering, or None.
+
+        The earlier rendering read the same messages outside of its loops, and the loops change no namespaces. The
+        two texts then differ only in the number of iterations.
+        """
+        last_read, earlier = self._renderings.get(add_generation_prompt, (inf, []))
+        if last_read >= length:
+            return None
+        pieces: list[str | RepeatedText] = []
+        for piece in earlier:
+            changed = piece if isinstance(piece, str) else piece.change_length(length)
+            if changed is None:
+                return None
+            pieces.append(changed)
+        return pieces
 
     # -- loops -------------------------------------------------------------------------------------------------
 
@@ -177,12 +251,14 @@ class LoopRecorder:
         pieces, position = self.pieces, sum(map(len, self.pieces))
         described = (messages.start, *map(self._describe, values))
         records = self._records.setdefault(loop, [])
-        counts = [self._count_repeated(record, described) for record in records]
-        count = max(counts, default=0)
-        empty = _LoopRecord(described, self.length, "", [0], [-1], [{}], [{}])
-        record = records[counts.index(count)].copy_start(count, self.length) if count else empty
-        self._loops.append((messages.start, position, record))
-        self._repeat(record)
+        record, count = self._choose_record(records, described)
+        if count:
+            self._repeat(record, messages.start, count)
+        self._loops.append(_Loop(messages.start, position, record, count))
+        if messages.start + count >= self.length:
+            return
+        self._is_repeated = False
+        record = record.copy_start(count, self.length)
         first_piece, is_recorded = len(pieces), True
         try:
             while True:
@@ -190,15 +266,15 @@ class LoopRecorder:
                 self._iteration = iteration = _Iteration(record.writes[-1])
                 if not messages.has(count):
                     break
-                yield messages[count], LoopPosition(messages, count)
+                yield self.messages[messages.start + count], LoopPosition(messages, count)
                 is_recorded = is_recorded and iteration.is_repeatable
                 if is_recorded:
                     record.add(iteration, sum(map(len, pieces[start:])))
                 count += 1
         finally:
             self._iteration = None
-            if len(pieces) > first_piece:
-                record.text += "".join(pieces[first_piece:])
+            record.text += "".join(map(str, pieces[first_piece:]))
+            self._loops[-1] = _Loop(messages.start, position, record, len(record.ends) - 1)
             _keep_best(records, record)
 
     def list_spans(self) -> dict[int, tuple[int, int]]:
@@ -206,17 +282,23 @@ class LoopRecorder:
 
         The result is empty if no loop printed a text, or if several loops did.
         """
-        printed = [loop for loop in self._loops if loop[2].ends[-1]]
+        printed = [loop for loop in self._loops if loop.record.ends[loop.steps]]
         spans = dict[int, tuple[int, int]]()
-        for first, position, record in printed if len(printed) == 1 else ():
-            for index, (start, end) in enumerate(pairwise(record.ends)):
-                spans[first + index] = position + start, position + end
+        for loop in printed if len(printed) == 1 else ():
+            for index, (start, end) in enumerate(pairwise(loop.record.ends[: loop.steps + 1])):
+                spans[loop.first + index] = loop.position + start, loop.position + end
         return spans
 
-    def _count_repeated(self, record: _LoopRecord, values: tuple[Any, ...]) -> int:
-        """Returns the number of iterations that would do the same in this rendering."""
-        if record.values != values:
-            return 0
+    def _choose_record(self, records: Sequence[_LoopRecord], values: tuple[Any, ...]) -> tuple[_LoopRecord, int]:
+        """Returns the record with the most iterations that would do the same, and their number."""
+        best, most = _LoopRecord(values, self.length, "", [0], [-1], [{}], [{}]), 0
+        for record in records:
+            count = self._count_repeated(record) if record.values == values else 0
+            if count > most:
+                best, most = record, count
+        return best, most
+
+    def _count_repeated(self, record: _LoopRecord) -> int:
         is_same_length = record.length == self.length
         count = len(record.ends) if is_same_length else bisect_left(record.last_reads, self.length)
         if self._are_true(record.conditions[count - 1]):
@@ -235,9 +317,9 @@ class LoopRecorder:
             return type(value) is int and condition.low <= value <= condition.high
         return bool(self._describe(value) == condition)
 
-    def _repeat(self, record: _LoopRecord) -> None:
-        self.pieces.append(record.text)
-        for (number, name), value in record.writes[-1].items():
+    def _repeat(self, record: _LoopRecord, first: int, count: int) -> None:
+        self.pieces.append(RepeatedText(record, first, count))
+        for (number, name), value in record.writes[count].items():
             _list_attributes(self._namespaces[number])[name] = value
 
     def _describe(self, value: Any) -> Any:
@@ -258,8 +340,10 @@ class LoopRecorder:
 
     def read_message(self, index: int) -> None:
         """Records that the template reads a message, or the end of the list."""
-        if self._iteration is not None:
-            position = index if index < self.length else inf
+        position = index if index < self.length else inf
+        if self._iteration is None:
+            self._last_read = max(self._last_read, position)
+        else:
             self._iteration.last_read = max(self._iteration.last_read, position)
 
     def add_namespace(self, namespace: Namespace) -> None:
@@ -391,12 +475,21 @@ class LoopPosition:
     """
 
     depth, depth0 = 1, 0
+    __slots__ = ("_items", "index0")
 
     def __init__(self, items: Sequence[Any], index0: int) -> None:
         self._items = items
         self.index0 = index0
-        self.index = index0 + 1
-        self.first = index0 == 0
+
+    @property
+    def index(self) -> int:
+        """Number of the item, from 1 on."""
+        return self.index0 + 1
+
+    @property
+    def first(self) -> bool:
+        """True for the first item."""
+        return self.index0 == 0
 
     @property
     def last(self) -> bool:

@@ -23,6 +23,7 @@ from agentkit.jinja_environments.loop_records import (
     LoopPosition,
     LoopRecorder,
     MessageView,
+    RepeatedText,
     current_recorder,
     get_recorded_namespace,
 )
@@ -57,6 +58,8 @@ class PrefixRenderer:
         self._name = name
         self._values = build_values(variables)
         self._recorder = LoopRecorder(self._values["messages"])
+        self._compared = "", 0, ""
+        self._is_equal = True
         self._is_recorded = self._can_record(text)
 
     def render(self, count: int, *, add_generation_prompt: bool = False) -> str:
@@ -70,16 +73,27 @@ class PrefixRenderer:
             TemplateError: The template is invalid, refuses the messages, or exceeds a limit.
             MissingExtraError: The package jinja2 is not installed.
         """
-        return "".join(self._list_pieces(count, add_generation_prompt))
+        return "".join(map(str, self._list_pieces(count, add_generation_prompt)))
 
     def find_end(self, text: str, count: int, *, add_generation_prompt: bool = False) -> int | None:
         """Returns the length of the text of the first messages. Returns None if `text` does not start with it."""
-        position = 0
-        for piece in self._list_pieces(count, add_generation_prompt):
-            if not text.startswith(piece, position):
+        position, pieces = 0, None
+        if self._is_recorded:
+            pieces = self._recorder.repeat(count, add_generation_prompt)
+        for piece in pieces or self._list_pieces(count, add_generation_prompt):
+            if not self._starts_with(text, piece, position):
                 return None
             position += len(piece)
         return position
+
+    def _starts_with(self, text: str, piece: str | RepeatedText, position: int) -> bool:
+        if isinstance(piece, str):
+            return text.startswith(piece, position)
+        before, place, repeated = self._compared
+        if before is not text or place != position or repeated is not piece.text:
+            self._compared = text, position, piece.text
+            self._is_equal = text.startswith(piece.text, position)
+        return self._is_equal or text.startswith(str(piece), position)
 
     def list_spans(self, count: int, *, add_generation_prompt: bool = False) -> dict[int, tuple[int, int]]:
         """Returns the start and end of the text of each message, by the index of the message.
@@ -97,11 +111,11 @@ class PrefixRenderer:
     def _can_record(self, text: str) -> bool:
         """Returns True if the rendering with recorded loops gives the text of all messages."""
         try:
-            return "".join(self._render_recorded(len(self._recorder.messages), False)) == text
+            return "".join(map(str, self._render_recorded(len(self._recorder.messages), False))) == text
         except Exception:  # as in `_list_pieces`
             return False
 
-    def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[str]:
+    def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[str | RepeatedText]:
         if self._is_recorded:
             try:
                 return self._render_recorded(count, add_generation_prompt)
@@ -113,7 +127,7 @@ class PrefixRenderer:
         )
         return [render_chat(self._source, variables, name=self._name).text]
 
-    def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[str]:
+    def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[str | RepeatedText]:
         recorder = self._recorder
         values = {"add_generation_prompt": add_generation_prompt, **self._variables.others}
         values["messages"], values["namespace"] = MessageView(recorder), get_recorded_namespace()
@@ -121,7 +135,9 @@ class PrefixRenderer:
         recorder.start(count)
         limits, token = start_rendering(count), current_recorder.set(recorder)
         try:
-            recorder.pieces.extend(template.root_render_func(template.new_context({**self._values, **values})))
+            for piece in template.root_render_func(template.new_context({**self._values, **values})):
+                recorder.pieces.append(piece)
+            recorder.end(add_generation_prompt)
         finally:
             current_recorder.reset(token)
             end_rendering(limits)

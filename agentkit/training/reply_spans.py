@@ -46,6 +46,10 @@ _OTHER_TEXT: Final = "\U0010fffd"
 """Placeholder for the text of a message: a private-use character that messages usually do not contain."""
 
 
+_TAIL: Final = 500
+"""Number of characters that are compared first, because most texts that differ also differ there."""
+
+
 class _Prompt(NamedTuple):
     """Prompt of a reply in the text of the sample.
 
@@ -116,7 +120,8 @@ class ReplySpans:
             return None
         reply = text[span[0] :]
         prompt = next(filter(reply.startswith, self.prompts), "")
-        is_found = prompt or not opened.endswith(self.prompts[0])
+        # Gemma 4 writes no generation prompt before a reply that continues the turn of another reply.
+        is_found = prompt or not opened.endswith(self.prompts[0]) or len(self.prompts) == 1
         return opened + reply[len(prompt) :] if is_found else None
 
     @cached_property
@@ -353,7 +358,7 @@ class ReplySpans:
         """
         try:
             return (self._find_end(index - 1) if index else 0), self._find_end(index)
-        except MessageError:
+        except (MessageError, TemplateError):
             if index not in self._written:
                 raise
             return self._written[index]
@@ -364,18 +369,44 @@ class ReplySpans:
         end = self._match(self.text, index + 1)
         if end is not None:
             return end
-        # Some templates write a token or white space only after the last message.
-        text = self._render_start(index + 1).rstrip()
-        for name in ("eos_token", "bos_token"):
-            text = text.removesuffix(self.template.special_tokens.get(name) or "").rstrip()
+        text = self._render_end(index)
         if not self.text.startswith(text):
             self._refuse_rewritten(index)
         return len(text)
 
+    def _render_end(self, index: int) -> str:
+        """Renders the messages up to a message, without tokens and white space that only the last message has."""
+        text = self._render_start(index + 1).rstrip()
+        for name in ("eos_token", "bos_token"):
+            text = text.removesuffix(self.template.special_tokens.get(name) or "").rstrip()
+        return text
+
+    @cached_property
+    def _tails(self) -> dict[int, tuple[int, str]]:
+        """Positions and last characters of texts that `_render_end` returned."""
+        return {}
+
+    def _has_tail(self, index: int) -> bool:
+        """Returns False if later messages changed the text of a message. This test is faster than `_find_end`."""
+        tails = (self.whole or self)._tails
+        if index not in tails:
+            text = self._render_end(index)
+            start = max(len(text) - _TAIL, 0)
+            tails[index] = start, text[start:]
+        position, tail = tails[index]
+        return self.text.startswith(tail, position)
+
     def _refuse_rewritten(self, index: int) -> NoReturn:
+        name = self.template.name
+        if index == len(self.sample.msgs) - 1:
+            reason = (
+                f"the chat template {name!r} does not write this reply after the prompt that the model received"
+            )
+            advice = "Use another chat template, or set the weight of this reply to 0."
+            self._refuse(index, reason, advice)
         reason = (
-            f"the chat template {self.template.name!r} changes the text of earlier messages when other messages "
-            "follow, so the text of this message cannot be found"
+            f"the chat template {name!r} changes the text of earlier messages when other messages follow, so the "
+            "text of this message cannot be found"
         )
         self._refuse(index, reason)
 
@@ -384,6 +415,8 @@ class ReplySpans:
 
     def is_unchanged(self, index: int) -> bool:
         """Returns True if later messages change neither the text of a reply nor the text before the reply."""
+        if self.whole is not None and not self._has_tail(index):
+            return False
         try:
             if not index:
                 return bool(self._find_end(index) >= 0)

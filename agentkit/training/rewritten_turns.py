@@ -21,6 +21,8 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
     function returns several samples. In each sample, later messages change neither the trained replies nor the
     prompts of these replies. If the template changes nothing, the list contains only the sample itself.
 
+    If messages after the last reply change this reply, these messages are in no sample.
+
     In each of the samples, replies that another sample trains have the weight 0. With `train_on="last"`,
     `tokenize` trains the last reply of each of these samples. To train only the last reply of the conversation,
     pass only the last sample.
@@ -47,11 +49,13 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
     parts: list[Sample] = []
     spans = whole = ReplySpans(sample, template)
     while remaining:
-        unchanged = {index for index in remaining[:-1] if spans.is_unchanged(index)} | {remaining[-1]}
+        last = len(spans.sample.msgs) - 1
+        unchanged = {index for index in remaining if index == last or spans.is_unchanged(index)}
         if spans is whole and len(unchanged) == len(remaining):
             return [sample]
-        parts.append(_train_only(spans.sample, unchanged))
-        remaining = [index for index in remaining if index not in unchanged]
+        if unchanged:
+            parts.append(_train_only(spans.sample, unchanged))
+            remaining = [index for index in remaining if index not in unchanged]
         if remaining:
             spans = ReplySpans(_cut(sample, remaining[-1] + 1), template, whole=whole)
     return parts[::-1] if parts else [sample]

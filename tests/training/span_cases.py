@@ -118,6 +118,12 @@ def check_prefixes(msgs: list[Msg], template: ChatTemplate, random: Random) -> i
         expected = _try_render(partial(_render, template, msgs[:length], is_open, options))
         text = _try_render(partial(renderer.render, counts[length], add_generation_prompt=is_open))
         assert text == expected, (template.name, msgs, length, is_open)
+    random.shuffle(cases)
+    for length, is_open in cases:
+        expected = _try_render(partial(_render, template, msgs[:length], is_open, options))
+        for text in () if expected.startswith("error: ") else (whole, f"{expected}!"):
+            end = renderer.find_end(text, counts[length], add_generation_prompt=is_open)
+            assert end == (len(expected) if text.startswith(expected) else None), (template.name, msgs, length)
     return len(cases)
 
 

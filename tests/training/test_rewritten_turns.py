@@ -149,6 +149,42 @@ def test_a_generation_prompt_that_opens_thinking_does_not_split_a_conversation()
     assert list_trained(tokenize(sample, _OPENING, encode)) == ["There.<|im_end|>"] * 2
 
 
+def test_a_reply_after_another_reply_follows_the_prompt_that_was_served() -> None:
+    """The template writes one turn for several replies, as the template of Gemma 4 does."""
+    source = (UNMARKED.jinja or "").replace(
+        "{{- '<|im_start|>' + message.role + '\\n' }}",
+        "{%- if loop.first or message.role != loop.previtem.role %}"
+        "{{- '<|im_start|>' + message.role + '\\n' }}{%- endif %}",
+    )
+    template = replace(UNMARKED, jinja=source)
+    assert source != UNMARKED.jinja
+    msgs = [USER, *[Msg("Friday", text, "assistant") for text in ("One.", "Two.")]]
+    sample = Sample(msgs)
+    assert split_rewritten(sample, template) == [sample]
+    tokenized = tokenize(sample, template, encode)
+    prompt = template.render(msgs[:-1], add_generation_prompt=True).text
+    assert decode(tokenized.ids) == f"{prompt}Two.<|im_end|>\n"
+    assert list_trained(tokenized) == ["One.<|im_end|>", "Two.<|im_end|>"]
+
+
+def test_a_reply_without_its_generation_prompt_is_an_error() -> None:
+    """The second tool call has no generation prompt, as in the template of DeepSeek V3."""
+    source = (_OPENING.jinja or "").replace(
+        "{{- '<|im_start|>' + message.role + '\\n' }}",
+        "{%- if loop.index < 4 %}{{- '<|im_start|>' + message.role + '\\n' }}{%- endif %}",
+    )
+    msgs = [USER, reply("a"), USER, reply("b")]
+    with pytest.raises(MessageError, match=r"msgs\[3\]: .* does not write this reply after the prompt"):
+        tokenize(Sample(msgs), replace(_OPENING, jinja=source), encode)
+
+
+def test_messages_after_a_reply_that_they_change_are_in_no_sample() -> None:
+    sample = Sample([USER, reply("a"), USER])
+    parts = split_rewritten(sample, THINKING)
+    assert [part.msgs for part in parts] == [sample.msgs[:2]]
+    assert list_trained(tokenize(parts[0], THINKING, encode)) == ["<think>\na\n</think>\n\nThere.<|im_end|>"]
+
+
 def test_recorded_tokens_follow_the_prompt_that_was_served() -> None:
     msgs = [USER, reply("a"), USER, reply("b")]
     recorded = [encode(f"{thought}\n</think>\n\nThere.<|im_end|>")[0] for thought in "ab"]
