@@ -22,7 +22,7 @@ from agentkit.training.text_encoder import (
     find_tokens,
     list_special_ids,
 )
-from agentkit.training.text_spans import Span
+from agentkit.training.text_spans import Span, merge_spans
 from agentkit.training.trained_spans import TrainOn, find_trained_spans
 
 __all__ = ["Side", "TokenizedSample", "tokenize"]
@@ -159,8 +159,8 @@ def _build(ids: list[int], spans: list[Span]) -> TokenizedSample:
 def _encode_spans(encode: Encode, text: str, trained: Iterable[Span], stop: str) -> tuple[list[int], list[Span]]:
     """Returns the token ids of a text, and the spans of the trained tokens."""
     ids, offsets = encode_checked(encode, text)
-    spans = [find_tokens(offsets, start, end, text, stop) for start, end in trained]
-    return ids if isinstance(ids, list) else list(ids), [span for span in spans if span[0] < span[1]]
+    spans = merge_spans(find_tokens(offsets, start, end, text, stop) for start, end in trained)
+    return ids if isinstance(ids, list) else list(ids), spans
 
 
 # -- truncation --------------------------------------------------------------------------------------------------

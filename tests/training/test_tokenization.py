@@ -348,6 +348,8 @@ def test_a_stop_token_that_contains_the_next_white_space_is_trained(template: Ch
     assert tokenized.ids == tokenizer.encode(text, add_special_tokens=False).ids
     trained = [tokenizer.decode(tokenized.ids[a:b], skip_special_tokens=False) for a, b in tokenized.spans]
     assert trained == ["There.<|im_end|>"] * 2
+    weighted = tokenize(Sample(msgs, weights=[1, None, 1, None]), template, tokenizer)
+    assert len(weighted.spans) == 3  # the first reply and the second question are adjacent
     first = slice(*tokenized.spans[0])
     assert tokenize(Sample(msgs, tokens={1: tokenized.ids[first]}), template, tokenizer) == tokenized
 
