@@ -23,9 +23,9 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
 
     If messages after the last reply change this reply, these messages are in no sample.
 
-    In each of the samples, replies that another sample trains have the weight 0. With `train_on="last"`,
-    `tokenize` trains the last reply of each of these samples. To train only the last reply of the conversation,
-    pass only the last sample.
+    No sample ends with an earlier reply that has the weight 0. In each of the samples, replies that another sample
+    trains have the weight 0. With `train_on="last"`, `tokenize` trains the last reply of each of these samples. To
+    train only the last reply of the conversation, pass only the last sample.
 
     Args:
         sample: The sample.
@@ -45,7 +45,8 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
     """
     check_option("sample", sample, Sample)
     check_option("template", template, ChatTemplate)
-    remaining = list(sample.replies)
+    replies = sample.replies
+    remaining = [index for index in replies if index == replies[-1] or sample.get_weight(index) != 0]
     parts: list[Sample] = []
     spans = whole = ReplySpans(sample, template)
     while remaining:

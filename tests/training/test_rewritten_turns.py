@@ -42,6 +42,14 @@ def test_each_rewritten_reply_gets_the_prompt_that_was_served() -> None:
     assert second == Sample(msgs, weights=[None, 0, None, 0, None, None], tokens={5: [2]}, source="log")
 
 
+def test_no_sample_ends_with_an_earlier_reply_that_is_not_trained() -> None:
+    msgs = [USER, reply("a"), USER, reply("b"), USER, reply("c")]
+    (only,) = split_rewritten(Sample(msgs, weights=[None, 0, None, 0, None, 1]), THINKING)
+    assert list_trained(tokenize(only, THINKING, encode)) == ["<think>\nc\n</think>\n\nThere.<|im_end|>"]
+    first, last = split_rewritten(Sample(msgs, weights=[None, 1, None, 0, None, 0]), THINKING)
+    assert (len(first.msgs), last.weights) == (2, (None, 0, None, 0, None, 0))
+
+
 @given(st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=5), st.sampled_from([THINKING, MARKED]))
 @examples(60)
 def test_each_reply_is_trained_once_as_it_was_served(thoughts: list[str], template: ChatTemplate) -> None:
