@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from agentkit.json_values import as_text
 from agentkit.messages.usage import FinishReason
@@ -28,8 +28,8 @@ class PromptReplyParser(StreamParserBase):
     and the finish reason to `end_text`.
 
     Args:
-        response_template: Format of the replies, from `ChatTemplateFormatter.get_parser_options`. None means plain
-            text.
+        response_template: Format of the replies: a `ResponseTemplate`, its declaration, or the name of a built-in
+            response template. None means plain text. See `ChatTemplateFormatter.get_parser_options`.
         tools: Tools that the request declares. The parser converts arguments that are texts to the types in the
             schemas of the tools.
         **options: See `ParserOptions`.
@@ -44,15 +44,18 @@ class PromptReplyParser(StreamParserBase):
     def __init__(
         self,
         *,
-        response_template: ResponseTemplate | None = None,
+        response_template: ResponseTemplate | Mapping[str, Any] | str | None = None,
         tools: Sequence[ToolLike] = (),
         **options: Unpack[ParserOptions],
     ) -> None:
         super().__init__(**options)
         prompt = as_text((self.request or {}).get(self.layout.turns))
-        self._reader = (
-            None if response_template is None else response_template.reader(self.reply, prompt=prompt, tools=tools)
-        )
+        self._reader = None
+        if response_template is not None:
+            from agentkit.chat_templates.template_lookup import find_response_template
+
+            template = find_response_template(response_template)
+            self._reader = template.reader(self.reply, prompt=prompt, tools=tools)
         self._has_text_ended = False
 
     def add_text(self, piece: str) -> None:

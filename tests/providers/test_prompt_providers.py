@@ -469,6 +469,15 @@ def test_token_ids_and_log_probabilities_are_kept() -> None:
     assert reply["logprobs"] == joined
 
 
+@each_case("parser", [OpenAICompletionsParser, OllamaRawParser])
+def test_a_parser_takes_the_name_or_the_declaration_of_a_response_template(parser: Any) -> None:
+    reply = {**completion(text="<think>Hm.</think>Hi.", finish_reason="stop"), "response": "<think>Hm.</think>Hi."}
+    for source in ("qwen3", FORM):
+        assert parser.parse_response(reply, response_template=source).text == "Hi."
+    with pytest.raises(OptionError, match=r"^response_template: expected a response template, got 3"):
+        parser.parse_response(reply, response_template=3)
+
+
 def test_only_choice_0_is_read() -> None:
     reply = completion(text="first", finish_reason="stop")
     reply["choices"].append({"index": 1, "text": "second", "finish_reason": "length"})
