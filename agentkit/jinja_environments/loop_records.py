@@ -1,11 +1,12 @@
-"""`LoopRecorder`: records loops over messages, so that the rendering of another prefix can skip iterations.
+"""`LoopRecorder`: records loops over messages, so that renderings of more or fewer messages can skip iterations.
 
-An iteration of a loop depends on the messages, variables and attributes of namespaces that it reads. The recorder
-stores what each iteration reads, prints and sets. If the values that it reads are the same in a later rendering,
-the iteration would do the same again. The recorder then copies the text, and sets the attributes.
+An iteration of a loop depends on the messages, the variables and the attributes of namespaces that the iteration
+reads. The recorder stores these values, the text that the iteration prints, and the attributes that the iteration
+sets. If a later rendering has the same values, the iteration would do the same again. So the recorder copies the
+text and sets the attributes, and the iteration does not run.
 
-Templates compare positions, for example `loop.index0 > ns.last_user`. The recorder stores the range of the values
-of `ns.last_user` for which the result is the same.
+Templates compare positions, for example `loop.index0 > ns.last_user`. The value of `ns.last_user` differs between
+renderings, but most results do not. So the recorder stores the range of values for which the result is the same.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 """Functions of the comparisons whose results the recorder stores, by the names of jinja."""
 
-_MAX_RECORDS: Final = 6  # records of a loop
+_MAX_RECORDS: Final = 6  # maximum number of records of a loop
 
 _PLAIN: Final[Any] = (str, int, float, bool, type(None))
 _MISSING: Final = object()
@@ -62,7 +63,7 @@ class _Range(NamedTuple):
 
 
 class _Identity:
-    """Value that is equal only to the same object."""
+    """Wrapper of an object that is equal only to a wrapper of the same object."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -75,12 +76,13 @@ class _Identity:
 
 @dataclass(slots=True)
 class _Iteration:
-    """Iteration that runs.
+    """Iteration of a loop in the current rendering.
 
     Attributes:
         known: Attributes that earlier iterations of the loop set.
         last_read: Index of the last message that was read. Infinity after a read of the end of the list.
-        conditions: For each attribute that was read, its value at the start of the loop, or a range.
+        conditions: For each attribute that was read, the value that the attribute must have at the start of the
+            loop, or a range of such values.
         writes: Attributes that were set, and their values.
         is_repeatable: False if the iteration set an attribute to a value that only this rendering can use.
     """
@@ -100,7 +102,7 @@ class _LoopRecord:
         values: Values that the loop can read, as `_describe` returns them.
         length: Number of messages of the rendering.
         text: Text of all iterations.
-        ends: Length of the text.
+        ends: Length of the text that these iterations print.
         last_reads: Index of the last message that was read, as in `_Iteration`.
         conditions: Conditions on the attributes at the start of the loop.
         writes: Attributes that were set, and their values.
@@ -115,13 +117,13 @@ class _LoopRecord:
     writes: list[dict[_Attribute, Any]]
 
     def copy_start(self, count: int, length: int) -> _LoopRecord:
-        """Returns a record of the first iterations."""
+        """Returns a record of the first `count` iterations, for a rendering of `length` messages."""
         end = count + 1
         lists = self.ends[:end], self.last_reads[:end], self.conditions[:end], self.writes[:end]
         return _LoopRecord(self.values, length, self.text[: self.ends[count]], *lists)
 
     def add(self, iteration: _Iteration, size: int) -> None:
-        """Adds the next iteration, which printed this number of characters."""
+        """Adds the next iteration, which printed `size` characters."""
         conditions, writes = self.conditions[-1], self.writes[-1]
         for key, condition in iteration.conditions.items():
             merged = _merge(conditions.get(key), condition)
@@ -145,7 +147,7 @@ class _Loop(NamedTuple):
 
     Attributes:
         first: Index of the first message.
-        position: Start of the text of the loop.
+        position: Index in the rendered text at which the text of the loop starts.
         record: Record whose first iterations are those of the loop.
         steps: Number of iterations.
     """
@@ -157,7 +159,7 @@ class _Loop(NamedTuple):
 
 
 class RepeatedText:
-    """Text of the first iterations of a loop, which is not copied.
+    """Text of the first iterations of a loop: the start of the text of a record, which is not copied.
 
     Attributes:
         text: Text of all iterations of the record.
@@ -193,7 +195,7 @@ class LoopRecorder:
     Attributes:
         messages: All messages.
         length: Number of messages of the current rendering, which reads only the first messages.
-        pieces: Text of the current rendering.
+        pieces: Pieces of the text of the current rendering.
     """
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
@@ -208,13 +210,13 @@ class LoopRecorder:
         self.pieces: list[str | RepeatedText] = []
         self._last_read: float = -1  # index of the last message that was read outside of loops
         self._loops: list[_Loop] = []
-        self._is_repeated = True  # no iteration ran
+        self._is_repeated = True  # True if no iteration ran
         self._namespaces: list[Namespace] = []
         self._numbers: dict[int, int] = {}
         self._iteration: _Iteration | None = None
 
     def end(self, add_generation_prompt: bool) -> None:
-        """Ends a rendering. `repeat` can use its text if all iterations of its loops were repeated."""
+        """Ends a rendering. If no iteration ran, `repeat` can use the text of the rendering."""
         repeated = sum(isinstance(piece, RepeatedText) for piece in self.pieces)
         if self._is_repeated and repeated == len(self._loops):
             self._renderings[add_generation_prompt] = self._last_read, self.pieces
@@ -241,7 +243,9 @@ class LoopRecorder:
     def walk(
         self, messages: MessageView, loop: int, values: Iterable[Any]
     ) -> Iterator[tuple[Mapping[str, Any], LoopPosition]]:
-        """Yields each message whose iteration must run, with its position in the loop.
+        """Yields each message whose iteration must run, with the position of the message in the loop.
+
+        First, the recorder adds the text of the skipped iterations to `pieces`.
 
         Args:
             messages: Messages of the loop.
@@ -290,7 +294,7 @@ class LoopRecorder:
         return spans
 
     def _choose_record(self, records: Sequence[_LoopRecord], values: tuple[Any, ...]) -> tuple[_LoopRecord, int]:
-        """Returns the record with the most iterations that would do the same, and their number."""
+        """Returns the record with the most iterations that the current rendering can skip, and their number."""
         best, most = _LoopRecord(values, self.length, "", [0], [-1], [{}], [{}]), 0
         for record in records:
             count = self._count_repeated(record) if record.values == values else 0
@@ -323,7 +327,10 @@ class LoopRecorder:
             _list_attributes(self._namespaces[number])[name] = value
 
     def _describe(self, value: Any) -> Any:
-        """Returns an object that is equal to the object of another rendering if templates find no difference."""
+        """Returns an object for the comparison of a value with a value of another rendering.
+
+        Two such objects are equal if templates cannot distinguish the values.
+        """
         if type(value) in _PLAIN:
             return type(value), value
         if type(value) is MessageView:
@@ -347,7 +354,7 @@ class LoopRecorder:
             self._iteration.last_read = max(self._iteration.last_read, position)
 
     def add_namespace(self, namespace: Namespace) -> None:
-        """Adds a new namespace. The attributes of namespaces of one iteration are not recorded."""
+        """Adds a new namespace. Namespaces that an iteration creates are not recorded."""
         if self._iteration is None:
             self._numbers[id(namespace)] = len(self._namespaces)
             self._namespaces.append(namespace)
@@ -395,14 +402,14 @@ current_recorder: Final[ContextVar[LoopRecorder]] = ContextVar("agentkit_loop_re
 
 
 def _find_range(value: int, other: int) -> _Range:
-    """Returns a range with `value`, in which all integers have the same order to `other`."""
+    """Returns the range of all integers that are greater than, equal to or less than `other`, as `value` is."""
     if value == other:
         return _Range(other, other)
     return _Range(other + 1, inf) if value > other else _Range(-inf, other - 1)
 
 
 def _is_repeatable(value: Any) -> bool:
-    """Returns True for a value that other renderings can use."""
+    """Returns True if other renderings can use a value."""
     if isinstance(value, list | tuple):
         return all(isinstance(item, (*_PLAIN, dict)) for item in cast("Iterable[Any]", value))
     return isinstance(value, (*_PLAIN, dict, MessageView))
@@ -412,9 +419,9 @@ def _is_repeatable(value: Any) -> bool:
 
 
 class MessageView(Sequence[Mapping[str, Any]]):
-    """Messages of the current rendering of a recorder, from an index on.
+    """List of the messages of the current rendering from the index `start` on. The recorder records each read.
 
-    An operation that depends on the number of messages reads the end of the list.
+    An operation that depends on the number of messages counts as a read of the end of the list.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as for a list
@@ -424,7 +431,7 @@ class MessageView(Sequence[Mapping[str, Any]]):
         self._recorder = recorder
 
     def has(self, index: int) -> bool:
-        """Returns True if there is a message with this index, which is not negative."""
+        """Returns True if the list has a message with an index, which must not be negative."""
         self._recorder.read_message(self.start + index)
         return self.start + index < self._recorder.length
 

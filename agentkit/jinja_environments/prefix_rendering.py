@@ -1,11 +1,11 @@
 """`PrefixRenderer`: renders the first messages of a conversation, for many numbers of messages.
 
-The conversations `messages[:1]`, `messages[:2]` and so on have nearly the same text. A template usually has a loop
-over the messages. The renderer records the iterations of such loops, and does not repeat an iteration that would
-print the same text (see `loop_records`). The time for all conversations then grows with the number of messages,
-and not with its square.
+The texts of the conversations `messages[:1]`, `messages[:2]` and so on are nearly equal. Most templates have a
+loop over the messages. The renderer records the iterations of such loops, and does not repeat an iteration that
+would print the same text (see `loop_records`). The time for all conversations then grows with the number of
+messages, and not with its square.
 
-The loops must be outside of macros and blocks. All other parts of a template run in each rendering.
+The renderer records only loops outside of macros and blocks. All other parts of a template run in each rendering.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class PrefixRenderer:
     Args:
         source: Text of the template.
         variables: Variables of the template, with all messages.
-        text: Text of all messages without a generation prompt.
+        text: Text of all messages without a generation prompt. Loops are recorded only if the rendering with
+            recorded loops has this text.
         name: Name of the template in errors.
     """
 
@@ -109,7 +110,7 @@ class PrefixRenderer:
         return self._recorder.list_spans()
 
     def _can_record(self, text: str) -> bool:
-        """Returns True if the rendering with recorded loops gives the text of all messages."""
+        """Returns True if the rendering of all messages with recorded loops has the text `text`."""
         try:
             return "".join(map(str, self._render_recorded(len(self._recorder.messages), False))) == text
         except Exception:  # as in `_list_pieces`
@@ -168,7 +169,7 @@ def _walk(items: Iterable[Any], loop: int, *values: Any) -> Iterator[tuple[Any, 
 
 
 def _compare(environment: ImmutableSandboxedEnvironment, owner: Any, name: str, operator: str, other: Any) -> bool:
-    """Compares an attribute with a value."""
+    """Returns the result of the comparison of an attribute with a value."""
     if type(owner) is get_recorded_namespace():
         return current_recorder.get().compare_attribute(owner, name, operator, other)
     return COMPARISONS[operator](environment.getattr(owner, name), other)
@@ -229,7 +230,7 @@ def _record_loop(loop: nodes.For, number: int, names: list[str]) -> None:
 
 
 def _replace(node: Any, is_inner: bool = False) -> Any:
-    """Returns a node in which other nodes replace the variable `loop` and comparisons with attributes.
+    """Replaces the variable `loop`, and comparisons with attributes, in a node. Returns the new node.
 
     Args:
         node: Node of the body of the loop.
