@@ -41,7 +41,8 @@ def as_encoder(encode: Encoder) -> Encode:
     """Returns a function that encodes a text.
 
     Raises:
-        OptionError: `encode` is neither a tokenizer nor a function, or the tokenizer cuts or pads texts.
+        OptionError: `encode` is neither a tokenizer nor a function, or the tokenizer cuts or pads texts, or splits
+            special tokens.
     """
     tokenizer = getattr(encode, "backend_tokenizer", encode)
     if hasattr(tokenizer, "encode") and hasattr(tokenizer, "token_to_id"):
@@ -137,6 +138,9 @@ def _as_function(tokenizer: Any) -> Encode:
         if getattr(tokenizer, name, None):
             advice = f"Call no_{name}() of the tokenizer first. Use `max_tokens` to cut samples."
             raise OptionError("encode", f"the tokenizer has {name} enabled", advice)
+    if getattr(tokenizer, "encode_special_tokens", False):
+        advice = "Set `encode_special_tokens` of the tokenizer to False."
+        raise OptionError("encode", "the tokenizer encodes special tokens as ordinary text", advice)
     is_trimmed = _trims_offsets(tokenizer)
 
     def encode_text(text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:

@@ -354,7 +354,7 @@ def test_a_stop_token_that_contains_the_next_white_space_is_trained(template: Ch
     assert tokenize(Sample(msgs, tokens={1: tokenized.ids[first]}), template, tokenizer) == tokenized
 
 
-def test_a_tokenizer_that_cuts_or_pads_is_refused() -> None:
+def test_a_tokenizer_that_cuts_pads_or_splits_is_refused() -> None:
     tokenizer = create_tokenizer(["Where?"])
     tokenizer.enable_truncation(5)
     with pytest.raises(OptionError, match=r"the tokenizer has truncation enabled. Call no_truncation\(\)"):
@@ -362,6 +362,10 @@ def test_a_tokenizer_that_cuts_or_pads_is_refused() -> None:
     tokenizer.no_truncation()
     tokenizer.enable_padding(length=500)
     with pytest.raises(OptionError, match="the tokenizer has padding enabled"):
+        tokenize(Sample(MSGS), MARKED, tokenizer)
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    with pytest.raises(OptionError, match="the tokenizer encodes special tokens as ordinary text"):
         tokenize(Sample(MSGS), MARKED, tokenizer)
 
 
