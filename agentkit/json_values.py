@@ -364,7 +364,7 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
         if not _SURROGATE.search(text):
             return None
         parsed = _parse_without_surrogates(text)
-    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None
+    return parsed if isinstance(parsed, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast
@@ -172,6 +172,8 @@ class MarkerWatch:
 
     Attributes:
         needs_context: True if the match of a marker may depend on the text before the marker.
+        is_plain: Function that returns True if no marker starts in a text. False means that a marker may start
+            there.
     """
 
     def __init__(self, markers: Sequence[tuple[Role, ResponseField, MarkerPattern]]) -> None:
@@ -180,6 +182,7 @@ class MarkerWatch:
         self._cache: dict[tuple[str, bool], tuple[MarkerMatch | None, int]] = {}
         ascii_texts = map(chr, range(128))
         self._plain = set[str]() if self.needs_context else {c for c in ascii_texts if not self._may_start(c)}
+        self.is_plain: Callable[[str], bool] = self._plain.issuperset
         candidates = "".join(re.escape(chr(code)) for code in range(128) if chr(code) not in self._plain)
         self._candidate = re.compile(f"[{candidates}\\x80-\\U0010ffff]")
 
@@ -190,10 +193,6 @@ class MarkerWatch:
             if open_start == 0 or (match is not None and match.start() == 0):
                 return True
         return False
-
-    def is_plain(self, text: str) -> bool:
-        """Returns True if no marker starts in a text. False means that a marker may start there."""
-        return self._plain.issuperset(text)
 
     def _find_candidate(self, text: str, start: int) -> int:
         """Returns the index of the first character at which a marker may start, or the length of the text."""

@@ -18,7 +18,7 @@ __all__ = ["ResponseReader"]
 _OUTSIDE: Final = (0,)
 
 
-class ResponseReader:
+class ResponseReader(ResponseSplitter):
     """Reader of the text of one reply.
 
     Attributes:
@@ -43,7 +43,7 @@ class ResponseReader:
             start: Text at the end of the prompt that is already part of the reply, such as `<think>`.
             tools: Tools by name.
         """
-        self._fields = fields
+        super().__init__(fields)
         self._builder = builder
         self._tools = dict(tools or {})
         self._digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass"))
@@ -54,32 +54,22 @@ class ResponseReader:
         self._found: set[str] = set()
         self._outside: list[str] = []  # text that belongs to no field
         self._count = 0
-        self._parser = ResponseSplitter(fields, self)
         self._is_finishing = False
         self.is_cut_off = False
-        self._parser.feed(start)
-
-    def feed(self, text: str) -> None:
-        """Reads the next piece of the text."""
-        self._parser.feed(text)
-
-    @property
-    def has_ended(self) -> bool:
-        """True after the marker that ends the reply."""
-        return self._parser.has_ended
+        self.feed(start)
 
     def finish(self) -> None:
         """Processes the end of the text. The caller must end the reply of the builder."""
-        parser, builder = self._parser, self._builder
+        builder = self._builder
         self._is_finishing = True
-        parser.finish()
+        super().finish()
         outside = self._fields.anchor.pattern.sub("", "".join(self._outside)).strip()
         if outside and self._found:
             builder.notes["outside"] = outside
         elif outside:
             builder.add_text(_OUTSIDE, outside)
             builder.close(_OUTSIDE)
-        if late := "".join(parser.late).strip():
+        if late := "".join(self.late).strip():
             builder.notes["behind_end"] = late
         self._add_defaults()
 
@@ -115,9 +105,8 @@ class ResponseReader:
 
     def _digest_text(self) -> str:
         """Returns a digest of the prompt and of the reply up to the end of the current marker."""
-        consumed = self._parser.consumed
-        self._digest.update("".join(consumed).encode("utf-8", "surrogatepass"))
-        consumed.clear()
+        self._digest.update("".join(self.consumed).encode("utf-8", "surrogatepass"))
+        self.consumed.clear()
         return self._digest.hexdigest()
 
     def add(self, text: str) -> None:

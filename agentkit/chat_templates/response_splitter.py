@@ -1,7 +1,7 @@
 """`ResponseSplitter`: splits the text of a reply at its markers into regions, while the text arrives.
 
 Idea
-    Most characters cannot start a marker. The receiver gets text of such characters at once. If a character can
+    Most characters cannot start a marker. The subclass gets text of such characters at once. If a character can
     start a marker, the text from this character is held back until the parser knows whether a marker starts there.
 
 Invariants
@@ -15,45 +15,29 @@ Invariants
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from agentkit.chat_templates.response_fields import ResponseField, ResponseFields
 from agentkit.chat_templates.response_markers import MarkerMatch, MarkerWatch
 
-__all__ = ["RegionReceiver", "ResponseSplitter"]
+__all__ = ["ResponseSplitter"]
 
 _CONTEXT: Final = 1_000  # number of earlier characters that a marker may depend on
 
 
-class RegionReceiver(Protocol):
-    """Object that receives the regions of a reply from a `ResponseSplitter`."""
-
-    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> None:
-        """Begins the region of a field. `captures` are the named groups of its marker."""
-        ...
-
-    def add(self, text: str) -> None:
-        """Adds a piece of text to the open region. If no region is open, the text belongs to no field."""
-        ...
-
-    def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the open region. `captures` are the named groups of the markers before and after the region."""
-        ...
-
-
-class ResponseSplitter:
-    """Parser of the regions of one reply.
+class ResponseSplitter(ABC):
+    """Base class of a parser of one reply. A subclass implements the methods that get the regions.
 
     Attributes:
-        consumed: Pieces of the text that were processed. The receiver may empty the list.
+        consumed: Pieces of the text that were processed. The subclass may empty the list.
         late: Pieces of text after the marker that ends the reply.
         has_ended: True after the marker that ends the reply.
     """
 
-    def __init__(self, fields: ResponseFields, receiver: RegionReceiver) -> None:
+    def __init__(self, fields: ResponseFields) -> None:
         self._fields = fields
-        self._receiver = receiver
         self._field: ResponseField | None = fields.implicit
         self._is_open = False  # True between `open` and `close`. The implicit field opens at its first text
         self._captures: Mapping[str, str] = {}
@@ -67,6 +51,18 @@ class ResponseSplitter:
         self.consumed: list[str] = []
         self.late: list[str] = []
         self.has_ended = False
+
+    @abstractmethod
+    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> None:
+        """Begins the region of a field. `captures` are the named groups of its marker."""
+
+    @abstractmethod
+    def add(self, text: str) -> None:
+        """Adds a piece of text to the open region. If no region is open, the text belongs to no field."""
+
+    @abstractmethod
+    def close(self, captures: Mapping[str, str], marker: str) -> None:
+        """Ends the open region. `captures` are the named groups of both markers."""
 
     def feed(self, text: str) -> None:
         """Processes the next piece of the text."""
@@ -116,8 +112,8 @@ class ResponseSplitter:
         self.consumed.append(text)
         if not self._is_open and self._field is not None:
             self._is_open = True
-            self._receiver.open(self._field, {}, "")
-        self._receiver.add(text)
+            self.open(self._field, {}, "")
+        self.add(text)
 
     def _pass_marker(self, found: MarkerMatch) -> None:
         role, field, marker, captures = found
@@ -128,7 +124,7 @@ class ResponseSplitter:
             self._close({}, "")
             self._enter(field)
             self._captures, self._is_open = captures, True
-            self._receiver.open(field, captures, marker)
+            self.open(field, captures, marker)
         else:
             ends_reply = bool(marker) and self._field is self._fields.implicit
             self._close(captures, marker)
@@ -137,7 +133,7 @@ class ResponseSplitter:
 
     def _close(self, captures: Mapping[str, str], marker: str) -> None:
         if self._is_open:
-            self._receiver.close({**self._captures, **captures}, marker)
+            self.close({**self._captures, **captures}, marker)
         self._is_open = False
         self._captures = {}
 

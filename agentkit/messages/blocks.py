@@ -13,7 +13,7 @@ from pydantic import Discriminator
 from agentkit.messages.basic_blocks import InvalidBlock, OpaqueBlock, TextBlock, ThinkingBlock, build_trusted_text
 from agentkit.messages.media_blocks import AudioBlock, DocumentBlock, ImageBlock, MediaBlock, VideoBlock
 from agentkit.messages.opaque_state import OpaqueState
-from agentkit.messages.tool_blocks import ResultItem, ToolResultBlock, ToolUseBlock
+from agentkit.messages.tool_blocks import ResultItem, ToolResultBlock, ToolUseBlock, build_parsed_call
 
 __all__ = [
     "AudioBlock",
@@ -30,6 +30,7 @@ __all__ = [
     "ToolResultBlock",
     "ToolUseBlock",
     "VideoBlock",
+    "build_parsed_call",
     "build_trusted_text",
 ]
 

@@ -26,7 +26,7 @@ from agentkit.messages.validation import (
     validated_dataclass,
 )
 
-__all__ = ["ResultItem", "ToolResultBlock", "ToolUseBlock"]
+__all__ = ["ResultItem", "ToolResultBlock", "ToolUseBlock", "build_parsed_call"]
 
 
 class _ComputedArguments(BlockBase):
@@ -225,18 +225,46 @@ def _build_ordinary_call(
     is_flat = _ORDINARY.issuperset(map(type, values.values())) and _STRING.issuperset(map(type, values))
     if not is_flat or not (state is None or type(state) is OpaqueState) or metadata is not None:
         return None
-    block = _new(ToolUseBlock)
-    _set_call_id(block, id)
-    _set_call_name(block, name)
-    _set_input(block, values.copy())
-    _set_raw_input(block, raw_input)
-    _set_state(block, state)
-    _set_call_type(block, "tool_use")
-    _set_metadata(block, None)
+    block = _assemble_call(id, name, values.copy(), raw_input, state)
     try:
         block.__post_init__()
     except MessageError:
         return None  # pydantic then repeats the validation and raises an error that names the class
+    return block
+
+
+def build_parsed_call(id: str, name: str, raw_input: str) -> ToolUseBlock | None:
+    """Builds a tool call from the JSON text of its arguments. The text is parsed only once.
+
+    Returns None if the text is not a JSON object whose values are strings, integers, booleans or None, or if UTF-8
+    cannot encode the id or the name.
+    """
+    try:
+        parsed: object = from_json(raw_input)
+    except (ValueError, TypeError):  # the text is not JSON, or has lone surrogates
+        return None
+    if not (isinstance(parsed, dict) and is_text(id) and is_text(name)):
+        return None
+    values = cast("dict[str, Any]", parsed)
+    if not _ORDINARY.issuperset(map(type, values.values())):
+        return None
+    block = _assemble_call(id, name, values, raw_input)
+    _set_arguments(block, raw_input)
+    _set_is_flat(block, True)
+    return block
+
+
+def _assemble_call(
+    id: str, name: str, input: dict[str, Any], raw_input: str | None, state: OpaqueState | None = None
+) -> ToolUseBlock:
+    block = _new(ToolUseBlock)
+    _set_call_id(block, id)
+    _set_call_name(block, name)
+    _set_input(block, input)
+    _set_raw_input(block, raw_input)
+    _set_state(block, state)
+    _set_call_type(block, "tool_use")
+    _set_metadata(block, None)
     return block
 
 

@@ -13,7 +13,15 @@ from agentkit.capabilities.prefix_digest import prefix_digest
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import MessageError
 from agentkit.json_values import make_json_safe, parse_arguments
-from agentkit.messages.blocks import Block, OpaqueBlock, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.blocks import (
+    Block,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    build_parsed_call,
+)
 from agentkit.messages.validation import same_json
 from agentkit.replies.arguments import split_objects
 from agentkit.replies.missing_call_ids import MissingCallIds
@@ -81,6 +89,10 @@ class BlockBuilder:
         if partial.input is not None:
             return [self._call(partial, 0, partial.input, None)]
         text = partial.arguments.text
+        if self.raw_arguments and partial.id and not (partial.state or partial.metadata):
+            block = build_parsed_call(partial.id, partial.name, text)
+            if block is not None:
+                return [block]
         arguments = parse_arguments(text) if text.strip() else {}
         if arguments is not None and (complete or text.strip()):
             return [self._call(partial, 0, arguments, text if text and self.raw_arguments else None)]

@@ -28,6 +28,7 @@ from agentkit import (
     URLSource,
     VideoBlock,
 )
+from agentkit.messages.blocks import build_parsed_call
 from agentkit.messages.media_types import guess_media_type
 from agentkit.messages.validation import ORDINARY_BUILDERS
 from tests.cases import each_case
@@ -409,3 +410,39 @@ def test_a_block_is_the_same_with_and_without_pydantic(
         assert (block.arguments, block.raw_is_broken) == (expected.arguments, expected.raw_is_broken)
         assert block.copy_input() == expected.copy_input()
         assert block.input is not arguments[2]
+
+
+@each_case(
+    "raw",
+    [
+        "{}",
+        ' {"a": 1, "b": "\\u00e9", "c": null, "d": true} ',
+        '{"a": 1, "a": 2}',
+        '{"a": 123456789012345678901234567890}',
+    ],
+)
+def test_a_call_that_is_built_from_its_argument_text_is_the_same(raw: str) -> None:
+    block, expected = build_parsed_call("c1", "look", raw), ToolUseBlock("c1", "look", json.loads(raw), raw)
+    assert block is not None
+    assert block == expected
+    assert dataclasses.asdict(block) == dataclasses.asdict(expected)
+    assert (block.arguments, block.raw_is_broken) == (expected.arguments, expected.raw_is_broken) == (raw, False)
+    assert block.copy_input() == expected.copy_input()
+
+
+@each_case(
+    ("id", "raw"),
+    [
+        ("c1", '{"a": 1.5}'),
+        ("c1", '{"a": NaN}'),
+        ("c1", '{"a": [1]}'),
+        ("c1", '{"a": "\\ud800"}'),
+        ("c1", '{"a": "\ud800"}'),
+        ("c1", '{"a": 1'),
+        ("c1", "[1]"),
+        ("c1", ""),
+        ("\ud800", "{}"),
+    ],
+)
+def test_a_call_is_not_built_from_other_argument_texts(id: str, raw: str) -> None:
+    assert build_parsed_call(id, "look", raw) is None
