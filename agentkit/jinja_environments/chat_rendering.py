@@ -262,20 +262,21 @@ def list_texts(value: Any) -> Iterator[str]:
 
 
 def _remove_marks(marked: str, start: str, end: str) -> Rendering:
-    texts, spans = list[str](), list[tuple[int, int]]()
-    depth = opened = length = 0
-    for opening, outer in enumerate(marked.split(start)):
-        if opening:
-            opened = opened if depth else length
+    spans = list[tuple[int, int]]()
+    depth = opened = removed = 0
+    opening, closing = marked.find(start), marked.find(end)
+    while opening >= 0 or closing >= 0:
+        if 0 <= opening < closing or closing < 0:
+            opened = opened if depth else opening - removed
             depth += 1
-        for closing, text in enumerate(outer.split(end)):
-            if closing:
-                depth -= 1
-                if not depth:
-                    spans.append((opened, length))
-            texts.append(text)
-            length += len(text)
-    return Rendering("".join(texts), tuple(spans))
+            opening = marked.find(start, opening + 1)
+        else:
+            depth -= 1
+            if not depth:
+                spans.append((opened, closing - removed))
+            closing = marked.find(end, closing + 1)
+        removed += 1
+    return Rendering(marked.replace(start, "").replace(end, ""), tuple(spans))
 
 
 # -- messages ----------------------------------------------------------------------------------------------------

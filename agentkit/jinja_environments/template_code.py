@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
 from agentkit.jinja_environments.text_methods import DICT_NAMES, REFUSED_METHODS, TEXT_METHODS, TEXT_TESTS
 
 if TYPE_CHECKING:
@@ -104,19 +105,20 @@ class BoundedCode(CodeGenerator):
         super().visit_Output(node, frame)
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        if _is_plain(frame):
-            self._printed = self.temporary_identifier()
+        is_mark = getattr(node, "name", "") in (SPAN_START, SPAN_END)
+        self._printed = "" if is_mark else self.temporary_identifier()
+        if self._printed and _is_plain(frame):
             self.write(f"({self._printed} if type({self._printed} := {finalize.src or '('}")
         else:
-            self.write("measure(")
+            self.write("measure(" if self._printed else "")
             super()._output_child_pre(node, frame, finalize)
 
     def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        if _is_plain(frame):
+        if self._printed and _is_plain(frame):
             self.write(f")) is str else measure(str({self._printed})))")
         else:
             super()._output_child_post(node, frame, finalize)
-            self.write(")")
+            self.write(")" if self._printed else "")
 
     def visit_ExprStmt(self, node: nodes.ExprStmt, frame: Frame) -> None:
         self.newline(node)
