@@ -28,7 +28,9 @@ _CONTEXT: Final = 1_000  # number of earlier characters that a marker may depend
 
 
 class ResponseSplitter(ABC):
-    """Base class of a parser of one reply. A subclass implements the methods that get the regions.
+    """Base class of a parser that splits the text of one reply into regions.
+
+    A subclass implements the methods `open`, `add` and `close`, which receive the regions.
 
     Attributes:
         consumed: Pieces of the text that were processed. The subclass may empty the list.
@@ -54,7 +56,7 @@ class ResponseSplitter(ABC):
 
     @abstractmethod
     def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> None:
-        """Begins the region of a field. `captures` are the named groups of its marker."""
+        """Begins the region of a field. `captures` are the named groups of the marker before the region."""
 
     @abstractmethod
     def add(self, text: str) -> None:
@@ -62,7 +64,7 @@ class ResponseSplitter(ABC):
 
     @abstractmethod
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the open region. `captures` are the named groups of both markers."""
+        """Ends the open region. `captures` are the named groups of the markers before and after the region."""
 
     def feed(self, text: str) -> None:
         """Processes the next piece of the text."""
