@@ -54,7 +54,7 @@ _BOS: Final[dict[str, dict[str, Any]]] = {
     "mistral": {"adds_bos": True},
     "torchtune_llama_2": {"adds_bos": True},
 }
-"""Further arguments: the bos token that a template writes, or that the tokenizer adds (torchtune)."""
+"""Further arguments of `ChatTemplate`: the bos token that a template writes, or True if the tokenizer adds it."""
 
 BUILTIN_NAMES: Final = ("chatml", *_OPTIONS)
 """Names of the built-in templates. `chatml` is another name of `im_start`."""

@@ -71,8 +71,8 @@ class ChatTemplate:
         control_tokens: Tokens that the tokenizer reads as control tokens, such as `<|im_end|>`. If empty, agentkit
             searches the text of the template for control tokens.
         response_template: Declaration of the format of replies (see `ResponseTemplate`). None if there is none.
-        adds_bos: True if the tokenizer adds the bos token to each prompt. A GGUF file says this for llama.cpp and
-            Ollama. None if this is unknown.
+        adds_bos: True if the tokenizer adds the bos token to each prompt. For a GGUF file, the value comes from
+            the metadata that llama.cpp and Ollama read. None if the value is unknown.
         text_separator: Text between two text blocks of a message.
         validates: True if `render` checks the order of roles by default.
         function: Function that writes the text instead of a Jinja template. None for Jinja templates.

@@ -33,7 +33,7 @@ class OpenAICompletionsFormatter(ChatTemplateFormatter):
     The option `template` is required. The request has `prompt`, the fields of vLLM and llama.cpp in `extra_body`,
     and `stop` if the text that ends a turn is not a control token.
 
-    If the template comes from a GGUF file whose tokenizer adds the bos token, the prompt omits this token.
+    If the tokenizer is known to add the bos token (`ChatTemplate.adds_bos`), the prompt omits this token.
     Otherwise, the prompt contains the bos token of the template, and the request contains
     `add_special_tokens=False`, which only vLLM supports. For another server that adds the bos token, pass
     `server_adds_bos=True`.
@@ -42,7 +42,7 @@ class OpenAICompletionsFormatter(ChatTemplateFormatter):
     base = ChatTemplateFormatter.base.override({"name": "/v1/completions", "issuer": "openai-completions"})
 
     def expects_bos(self) -> bool:
-        """Returns True if the template comes from a GGUF file whose tokenizer adds the bos token."""
+        """Returns True if the tokenizer is known to add the bos token (`ChatTemplate.adds_bos`)."""
         return self.template.adds_bos is True
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
