@@ -276,6 +276,10 @@ class TemplateProbe:
 
     def reads_clock(self) -> bool:
         """Returns True if the text depends on the current time."""
+        template = self._template
+        sources = (template.jinja or "", *template.additional_templates.values())
+        if template.function is None and not any("strftime_now" in source for source in sources):
+            return False  # templates have no other clock
         texts = [
             self.text(messages, strftime_now=now.strftime, tools=tools)
             for tools in (None, [_TOOL])
