@@ -28,14 +28,15 @@ class OllamaRawFormatter(ChatTemplateFormatter):
     text that ends a turn is not a control token.
 
     For most models, the server adds the bos token to the prompt. The prompt therefore omits the bos token that the
-    template writes at the start of the text. If the template comes from a GGUF file whose tokenizer adds no bos
-    token, the prompt keeps the token. The option `server_adds_bos` has precedence over both rules.
+    template writes at the start of the text. If the tokenizer is known to add no bos token
+    (`ChatTemplate.adds_bos` is False), the prompt keeps the token. The option `server_adds_bos` has precedence
+    over both rules.
     """
 
     base = ChatTemplateFormatter.base.override({"name": "/api/generate of Ollama", "issuer": "ollama"})
 
     def expects_bos(self) -> bool:
-        """Returns True unless the template comes from a GGUF file whose tokenizer adds no bos token."""
+        """Returns True unless the tokenizer is known to add no bos token (`ChatTemplate.adds_bos` is False)."""
         return self.template.adds_bos is not False
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
