@@ -18,7 +18,7 @@ from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource
 from agentkit.errors import MissingExtraError, OptionError, TemplateError
 from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, render_chat
-from agentkit.json_values import as_object
+from agentkit.json_values import as_list, as_object
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import LocalTokenCounter, TokenCount, find_layout
@@ -270,7 +270,7 @@ def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
         return True
     contents = [message.get("content") for message in cast("list[dict[str, Any]]", messages)]
     parts = [part for content in contents if isinstance(content, list) for part in cast("list[Any]", content)]
-    calls = [call for message in messages for call in cast("Sequence[Any]", message.get("tool_calls") or ())]
+    calls = [call for message in messages for call in as_list(message.get("tool_calls"))]
     if not all(isinstance(item, dict) for item in (*parts, *calls)):
         return True
     return any(part.get("type") in ("tool_use", "tool_result") for part in parts)
@@ -345,7 +345,7 @@ def _convert_content(content: Any) -> Any:
 
 
 def _convert_call(call: dict[str, Any]) -> dict[str, Any]:
-    function = cast("dict[str, Any]", call.get("function") or {})
+    function = as_object(call.get("function"))
     try:
         arguments = json.loads(function.get("arguments") or "{}")
     except (TypeError, ValueError):

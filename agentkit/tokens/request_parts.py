@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
-from agentkit.json_values import find_value
+from agentkit.json_values import find_value, make_json_safe
 from agentkit.messages.media_types import guess_media_type
 from agentkit.reprs import bounded_repr, shorten_repr
 
@@ -145,7 +145,7 @@ class RequestParts:
         layout = self.layout
         if key in layout.json:
             self._add_json(item)
-        elif key in layout.sealed or part.get(layout.type) in layout.sealed_types:
+        elif key in layout.sealed or str(part.get(layout.type)) in layout.sealed_types:
             self.sealed.append(str(item))
         elif item:
             self._add_media(part, key, item, waiting)
@@ -233,5 +233,11 @@ def _find_base64_text(data: object, media_type: str) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """Returns a value as JSON text without spaces. Python objects that are not JSON values become their repr."""
-    return to_json(value, bytes_mode="base64", fallback=repr).decode()
+    """Returns a value as JSON text without spaces.
+
+    Python objects that are not JSON values become their repr, and lone surrogates U+FFFD.
+    """
+    try:
+        return to_json(value, bytes_mode="base64", fallback=repr).decode()
+    except PydanticSerializationError:  # a lone surrogate
+        return compact_json(make_json_safe(value))

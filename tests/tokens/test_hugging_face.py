@@ -189,7 +189,17 @@ def test_weights_are_estimates_without_the_tokenizer(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "messages",
-    [["x"], [None], [{"content": ["a"]}], [{"content": "a", "tool_calls": ["x"]}], [{"content": "\ud800"}]],
+    [
+        ["x"],
+        [None],
+        [{"content": ["a"]}],
+        [{"content": "a", "tool_calls": ["x"]}],
+        [{"content": "a", "tool_calls": 3}],
+        [{"content": "a", "tool_calls": [{"function": [3]}]}],
+        [{"content": [{"type": [3], "image_url": {"url": "u"}}]}],
+        [{"content": "\ud800"}],
+        [{"content": "a"}, ["\ud800"]],
+    ],
     ids=str,
 )
 def test_an_odd_request_is_counted(folder: Path, messages: list[Any]) -> None:
