@@ -40,6 +40,7 @@ class ResponseField:
         transform_each: True to transform each item if the parsed text is a list.
         repeats: True to collect all values of the field in a list. False keeps the last value. A field that
             becomes blocks has one block for each value in both cases.
+        join: Text between several values of the field, which then become one text. None keeps a list.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ResponseField:
     transform: Any = None
     transform_each: bool = False
     repeats: bool = False
+    join: str | None = None
 
     @classmethod
     def read(cls, name: str, spec: object) -> ResponseField:
@@ -79,7 +81,7 @@ class ResponseField:
         opened, closed = (MarkerPattern.read(options, key, place) for key in ("open", "close"))
         _check_groups(opened, closed, transform, place)
         required = not options.get("optional", True)
-        return cls(name, opened, closed, content, arguments, required, transform, each, bool(repeats))
+        return cls(name, opened, closed, content, arguments, required, transform, each, bool(repeats), join)
 
 
 def _check_groups(opened: MarkerPattern | None, closed: MarkerPattern | None, transform: Any, place: str) -> None:

@@ -100,7 +100,10 @@ class ValueRegion:
         except (ValueError, RecursionError):
             value = text
         fields = self._builder.notes.setdefault("fields", {})
-        if field.repeats:
+        if field.join is not None:
+            value = value if isinstance(value, str) else text
+            fields[field.name] = f"{fields[field.name]}{field.join}{value}" if field.name in fields else value
+        elif field.repeats:
             fields.setdefault(field.name, []).append(value)
         else:
             fields[field.name] = value

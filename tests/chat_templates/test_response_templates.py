@@ -392,6 +392,7 @@ def test_other_fields_are_metadata() -> None:
         "share": {"open": "<s>", "close": "</s>", "content": "float"},
         "flag": {"open": "<b>", "close": "</b>", "content": "bool", "optional": False},
         "tags": {"open": "<t>", "close": "</t>", "content": "kv-lines", "repeats": True},
+        "keys": {"open": "<k>", "close": "</k>", "repeats": True, "join": ", "},
         "cited": {
             "open_pattern": r"<c=(?P<id>\d)>",
             "close": "</c>",
@@ -402,12 +403,13 @@ def test_other_fields_are_metadata() -> None:
     template = ResponseTemplate(
         {"start_anchor": "A:", "defaults": {"role": "assistant", "lang": "en"}, "fields": fields}
     )
-    msg = template.parse("<n>3</n>a<s>.5</s><t>a: b\nc</t><t>d:e</t><c=1>x</c><n>q</n>")
+    msg = template.parse("<n>3</n>a<s>.5</s><t>a: b\nc</t><t>d:e</t><k>x</k><c=1>x</c><n>q</n><k>y</k>")
     found = {
         "lang": "en",
         "number": "q",
         "share": 0.5,
         "tags": [{"a": "b"}, {"d": "e"}],
+        "keys": "x, y",
         "cited": {"id": "1", "text": "x"},
     }
     assert get_reply(msg)["fields"] == found
