@@ -68,7 +68,7 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is _DICT:
             if attribute not in DICT_NAMES:
-                return obj[attribute] if attribute in obj else self._undefine(obj, attribute)
+                return obj[attribute] if attribute in obj else self.undefine(obj, attribute)
             if attribute in _DICT_METHODS:
                 return getattr(obj, attribute)
         elif type(obj) in self.plain_types and attribute not in _CHECKED_NAMES and not attribute.startswith("_"):
@@ -83,12 +83,13 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
             if argument in obj:
                 return obj[argument]
             if argument not in DICT_NAMES:
-                return self._undefine(obj, argument)
+                return self.undefine(obj, argument)
         elif type(obj) is str and type(argument) is str and argument not in _TEXT_NAMES:
-            return self._undefine(obj, argument)
+            return self.undefine(obj, argument)
         return super().getitem(obj, argument)
 
-    def _undefine(self, obj: Any, name: str) -> Any:
+    def undefine(self, obj: Any, name: str) -> Any:
+        """Returns the value of a name that an object does not have."""
         count_steps(_UNDEFINED)
         return self.undefined(obj=obj, name=name)
 

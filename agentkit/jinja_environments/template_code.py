@@ -215,8 +215,10 @@ class BoundedCode(CodeGenerator):
     def _write_key(self, node: nodes.Node, key: str, function: str, frame: Frame) -> None:
         """Writes code that reads a key of a dict, or calls `function` if the value is no dict or lacks the key."""
         value = self.temporary_identifier()
-        self._write_call(f"({value}[{key!r}] if type({value} := ", frame, node)
-        self.write(f" is dict and {key!r} in {value} else {function}({value}, {key!r}))")
+        missing = function if key in DICT_NAMES else "environment.undefine"
+        start = f"(({value}[{key!r}] if {key!r} in {value} else {missing}({value}, {key!r})) if type({value} := "
+        self._write_call(start, frame, node)
+        self.write(f" is dict else {function}({value}, {key!r}))")
 
     def _write_text_call(self, node: nodes.Call, method: Any, frame: Frame) -> None:
         text = self.temporary_identifier()
