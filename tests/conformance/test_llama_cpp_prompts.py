@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from agentkit import ChatModel, FinishReason, Msg, Tool
+from agentkit import ChatModel, FinishReason, ModelError, Msg, Tool
 from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.template_messages import write_messages, write_tools
 from agentkit_openai import OpenAIChatStreamParser
@@ -46,14 +46,17 @@ GRAMMAR: Final = r'''root ::= "<tool_call>{\"name\": \"look\", \"arguments\": {\
 
 
 def create_model(
-    server: LlamaServer, template: ChatTemplate | str, response_template: dict[str, Any] | None = None
+    server: LlamaServer,
+    template: ChatTemplate | str,
+    response_template: dict[str, Any] | None = None,
+    path: str = "/v1",
 ) -> ChatModel:
     return ChatModel(
         "openai-completions:tiny",
         template=template,
         formatter_options={"response_template": response_template},
         client_options={
-            "base_url": f"{server.url}/v1",
+            "base_url": f"{server.url}{path}",
             "http_client": httpx2.AsyncClient(verify=False, timeout=60),
         },
     )
@@ -138,6 +141,15 @@ async def test_a_completion_equals_the_reply_of_the_chat_endpoint(
     # The cache of the server depends on earlier requests.
     for counts in (reply.usage, streamed.usage):
         assert (counts.input_tokens, counts.output_tokens) == (usage["prompt_tokens"], usage["completion_tokens"])
+
+
+async def test_an_address_without_v1_is_an_error(llama: LlamaServer) -> None:
+    async with create_model(llama, ChatTemplate.from_gguf(llama.model), path="") as model:
+        with pytest.raises(ModelError, match="must end with /v1"):
+            await model.generate(QUESTION, max_tokens=1)
+        with pytest.raises(ModelError, match="must end with /v1"):
+            async with model.stream(QUESTION, parameters={"n_predict": 1}) as stream:
+                await stream.finish()
 
 
 async def test_thinking_and_calls_equal_those_of_the_chat_endpoint(llama: LlamaServer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from agentkit.provider_kit import (
     FinishReason,
@@ -26,6 +26,10 @@ _REASONS = {
 }
 
 
+_LLAMA_CPP: Final = "expected the key `choices`. The base URL of llama.cpp must end with /v1"
+"""Error text for a reply of llama.cpp's own API, whose path is `/completions`."""
+
+
 class OpenAICompletionsParser(PromptReplyParser):
     """Parser for complete and streamed replies of `/v1/completions`.
 
@@ -47,8 +51,8 @@ class OpenAICompletionsParser(PromptReplyParser):
         choices = event.get("choices")
         if (not choices or "error" in event) and (error := parse_error(event)):
             self.reply.fail(*error)
-        if choices is None and "content" in event:  # llama.cpp sends such events from `/completions`
-            self.reply.fail("expected events with the key `choices`. The base URL of llama.cpp must end with /v1")
+        if choices is None and "content" in event:
+            self.reply.fail(_LLAMA_CPP)
         for choice in map(as_object, as_list(choices)):
             if not choice.get("index"):
                 self._read_choice(choice)
@@ -66,7 +70,8 @@ class OpenAICompletionsParser(PromptReplyParser):
             if error := parse_error(reply):
                 raise reported_error(error[0])
             advice = "Pass a reply of /v1/completions."
-            raise MessageError("reply", "expected an object with the key `choices`", advice)
+            reason = _LLAMA_CPP if "content" in reply else "expected an object with the key `choices`"
+            raise MessageError("reply", reason, advice)
         self.read_event(reply)
         has_text = any(isinstance(as_object(item).get("text"), str) for item in cast("list[object]", choices))
         if self.reply.finish_reason is None and has_text:
