@@ -242,7 +242,7 @@ class OpaqueCapabilities:
     Attributes:
         is_reply_data: Function that takes the data of an opaque block, and returns True if the data can only come
             from a reply. Only assistant turns can contain such a block. In any other place, the block is omitted,
-            which is not a loss. None if no opaque data are limited to replies.
+            which is not a loss. None if no opaque data is limited to replies.
         places: Function that takes the data of an opaque block, and returns the places that can contain the block.
             A place is "assistant", "user", "system" or "result" (a tool result). In any other place, the block is
             omitted, which is a loss. None if all places can contain all opaque blocks.

@@ -81,9 +81,9 @@ def export_command(
 ) -> None:
     """Write the conversations of logs as rows of training data, one JSON object per line.
 
-    The command prints a summary to standard error: the numbers of samples, trained tokens, samples that are too
-    long, refused conversations and samples, and losses with their reasons. A loss is content that the format
-    cannot represent.
+    The command prints a summary to standard error. The summary counts samples, refused logs, conversations and
+    samples, and losses by reason. A loss is content that the format cannot represent. With a tokenizer, the
+    summary also counts trained tokens, and samples that are longer than --max-tokens.
     """
     check_log_format(source)
     chosen = None if template is None else load_template(template)

@@ -155,8 +155,8 @@ class BudgetFitter:
     ) -> EditCount:
         """Returns the smallest allowed number of edits after which the request fits according to `fits`.
 
-        The largest number of edits after which the request is too large is stored. The search in a longer
-        conversation can then start after this number.
+        The method stores the largest number of edits that is not enough. The search in a longer conversation can
+        then start after this number.
         """
         search = CutSearch(self.cuts, self._get_limit(EditCount(1)), fits, sizes)
         too_large = max(too_large, self._find_known_too_large(counter))

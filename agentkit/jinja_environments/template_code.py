@@ -30,7 +30,7 @@ __all__ = ["BoundedCode", "count_bodies"]
 
 _STEPS: Final = 3  # steps of a node
 _BODY: Final = 5  # nodes that each run of a body counts besides its own, because the run itself needs time
-_PRINTED: Final = 6  # nodes that a printed value adds, because its text needs memory
+_PRINTED: Final = 6  # further nodes counted for each printed value, because its text needs memory
 _CALLS: Final = frozenset({"Call", "Filter", "Test"})
 _UNCOUNTED: Final = frozenset({"Const", "Keyword", "Operand", "TemplateData"})
 _BODIES: Final = frozenset({"Block", "CallBlock", "For", "Macro", "Template"})

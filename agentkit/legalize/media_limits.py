@@ -1,7 +1,7 @@
 """Limits of a target for the media of a whole request.
 
 If a request has too many media of one kind, the oldest of them are omitted. Then each image that is too large is
-replaced by a resized copy, or omitted if there is no copy. If the remaining data are still too long, the oldest
+replaced by a resized copy, or omitted if there is no copy. If the remaining data is still too long, the oldest
 remaining media are omitted.
 
 The amount to omit is rounded up to a multiple of a fifth of the limit. Therefore most requests of a growing

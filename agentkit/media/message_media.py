@@ -33,7 +33,7 @@ class MessageMedia:
 
     @property
     def ready(self) -> bool:
-        """True if the message contains the data of all its media, and all data are checked.
+        """True if the message contains the data of all its media, and all data is checked.
 
         The value never changes from True to False.
         """

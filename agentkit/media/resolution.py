@@ -232,7 +232,7 @@ _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 def _from_data_url(source: URLSource) -> Base64Source | str:
     """Decodes a data URL. Returns its content, or the reason for a refusal. The source caches the result.
 
-    A data URL has an optional media type, optional parameters, and data. The data are in base64 after the
+    A data URL has an optional media type, optional parameters, and data. The data is in base64 after the
     parameter `;base64`, and otherwise percent-encoded (RFC 2397). Three further rules follow the WHATWG Fetch
     Standard, section "data: URLs": Spaces around `base64` are allowed. The first comma ends the header, even
     inside quotes. Padding is optional.

@@ -176,7 +176,7 @@ def as_json_value(value: object) -> Any:
     try:
         json_value = to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
     except (ValueError, TypeError, RecursionError) as error:  # for example, bytes are not UTF-8
-        if type(error) in (ValueError, RecursionError):  # pydantic writes at most 254 levels
+        if type(error) in (ValueError, RecursionError):  # pydantic refuses values with more than 254 levels
             reason = "the value is nested too deeply, or refers to itself"
             raise OptionError("value", reason, "Pass a value with fewer levels.") from None
         return str(value)

@@ -311,7 +311,7 @@ def _render_word(render: _Renderer, content: Any) -> str:
 def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
     """Converts a message of a request to the form that chat templates expect.
 
-    Null content becomes an empty text, the JSON text of arguments becomes an object, and media data are removed.
+    Null content becomes an empty text, the JSON text of arguments becomes an object, and media data is removed.
     """
     converted = {**message, "content": _convert_content(message.get("content"))}
     if isinstance(message.get("tool_calls"), list):

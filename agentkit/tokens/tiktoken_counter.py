@@ -45,7 +45,7 @@ _MANY: Final = 200_000  # in characters; longer texts are counted in a worker th
 class TiktokenCounter(TextTokenCounter):
     """Local counter that uses the encoding of a model. The requests may be for any provider.
 
-    The counts of texts are exact. The count of an image is exact if its data are in the request and the model
+    The counts of texts are exact. The count of an image is exact if its data is in the request and the model
     family has a published rule. `TokenCount.estimated` names the parts that are estimates.
 
     The vocabulary of the encoding comes from tiktoken if tiktoken's cache folder contains the vocabulary, and

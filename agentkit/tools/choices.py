@@ -108,7 +108,8 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
     name = _find_name(choice)
     if not isinstance(name, str):
         reason = f"{shorten_repr(choice, 60)} has no tool name and no mode"
-        raise OptionError("tool_choice", reason, 'Pass {"name": "…"} or a mode.')
+        advice = """Pass {"name": "…"}, or {"mode": …} with 'auto', 'none' or 'required'."""
+        raise OptionError("tool_choice", reason, advice)
     return ToolChoice("tool", name)
 
 

@@ -139,7 +139,7 @@ def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
         raise MessageError(place, reason, "Train the whole reply, or remove its token ids.")
     if not rendered.is_unchanged(index):
         name = rendered.template.name
-        reason = f"the chat template {name!r} changes the text of the reply or its prompt when messages follow"
+        reason = f"messages after the reply change its text or its prompt in the chat template {name!r}"
         raise MessageError(place, reason, "Pass each sample that split_rewritten() returns.")
     spans = rendered.find_reply(index)
     if not spans:

@@ -134,7 +134,7 @@ CHAT = Capabilities(
     ),
     media=MediaCapabilities(
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
-        audio_by_id=True,  # guides/audio: requests refer to "a previous audio response" by its id
+        audio_by_id=True,  # OpenAI docs, guides/audio: requests refer to "a previous audio response" by its id
         # Chat Completions accepts only PDF files, as data and not by URL (guides/file-inputs).
         document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
