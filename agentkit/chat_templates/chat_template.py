@@ -210,6 +210,7 @@ class ChatTemplate:
 
     def render(
         self,
+        /,
         msgs: Sequence[Msg],
         *,
         tools: Sequence[ToolLike] = (),
@@ -319,6 +320,7 @@ class ChatTemplate:
     def render_text(
         self,
         msgs: Sequence[Msg],
+        /,
         *,
         tools: Sequence[ToolLike] = (),
         add_generation_prompt: bool = False,
@@ -345,6 +347,7 @@ class ChatTemplate:
         self,
         msgs: Sequence[Msg],
         text: str,
+        /,
         *,
         tools: Sequence[ToolLike] = (),
         now: datetime | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentkit.argument_checks import check_text
 from agentkit.errors import OptionError
 
 __all__ = ["choose_template"]
@@ -19,8 +20,9 @@ def choose_template(templates: Mapping[str, str], name: str | None, has_tools: b
         has_tools: True if the request has tools.
 
     Raises:
-        OptionError: There is no template with this name, or no template `default`.
+        OptionError: The name is not a string, there is no template with this name, or no template `default`.
     """
+    check_text("chat_template", name)
     chosen = name or ("tool_use" if has_tools and "tool_use" in templates else "default")
     if not templates:
         raise OptionError("chat_template", "there is no template", "Pass the text of a template as `jinja`.")

@@ -179,6 +179,17 @@ def test_variables_of_a_row_cannot_be_options(name: str) -> None:
         tokenize(sample, MARKED, encode)
 
 
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_a_variable_can_have_the_name_of_a_parameter(template: ChatTemplate) -> None:
+    for name in ("self", "text"):
+        sample = Sample(MSGS, extra={"chat_template_kwargs": {name: "x"}})
+        assert tokenize(sample, template, encode) == tokenize(Sample(MSGS), template, encode)
+        assert split_rewritten(sample, template) == [sample]
+    sample = Sample(MSGS, extra={"chat_template_kwargs": {"chat_template": ["x"]}})
+    with pytest.raises(OptionError, match="chat_template: expected"):
+        tokenize(sample, template, encode)
+
+
 def test_a_stop_token_outside_the_marked_text_is_trained() -> None:
     text = (MARKED.jinja or "").replace("<|im_end|>{%- endgeneration %}", "{%- endgeneration %}<|im_end|>")
     template = ChatTemplate(text, name="stop outside")
