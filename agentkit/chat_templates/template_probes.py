@@ -58,9 +58,9 @@ def inspect_template(template: ChatTemplate) -> TemplateReport:
     marks_spans, stop_token = probe.find_stop_token()
     losses = None if template.response_template is None else _find_losses(probe, template.response_template)
     return TemplateReport(
-        system=probe.writes([_SYSTEM, _USER], "Systemword"),
+        system=probe.writes_system,
         several_system=probe.writes([_SYSTEM, _message("system", "Otherword"), _USER], "Systemword", "Otherword"),
-        late_system=probe.writes([_USER, _REPLY, _SYSTEM, _USER], "Systemword"),
+        late_system=probe.writes_late_system(),
         consecutive_roles=probe.writes([_USER, _message("user", "Otherword")], "Userword", "Otherword")
         and probe.writes([_USER, _REPLY, _message("assistant", "Otherword"), _USER], "Replyword", "Otherword"),
         assistant_first=probe.writes_assistant_first(),
@@ -163,21 +163,36 @@ class TemplateProbe:
         """True if the template writes the text of a message with tool calls."""
         return self.writes([_USER, _CALL_WITH_TEXT, _RESULT], "Besideword", tools=[_TOOL])
 
+    @cached_property
+    def writes_system(self) -> bool:
+        """True if the template writes a system message at the start."""
+        return self.writes([_SYSTEM, _USER], "Systemword")
+
+    def writes_late_system(self) -> bool:
+        """Returns True if the template writes a system message after other messages, and the one at the start."""
+        late = [_USER, _REPLY, _message("system", "Otherword"), _USER]
+        if self.writes_system:
+            return self.writes([_SYSTEM, *late], "Systemword", "Otherword")
+        return self.writes(late, "Otherword")
+
     def writes_assistant_first(self) -> bool:
         """Returns True if the template writes conversations that start with a message of an assistant.
 
-        If there are tools, some templates write the first message as a message of a user, without its tool calls.
+        Some templates then omit the system message. If there are tools, some templates write the first message as
+        a message of a user, without its tool calls.
         """
         if not self.writes([_REPLY, _USER], "Replyword"):
+            return False
+        if self.writes_system and not self.writes([_SYSTEM, _REPLY, _USER], "Systemword", "Replyword"):
             return False
         calls = [_CALL, _RESULT, _REPLY, _USER]
         return not self.writes_calls or self.writes(calls, "Firstword", tools=[_TOOL])
 
     def needs_user(self) -> bool:
-        """Returns True if the template refuses conversations without a message of a user."""
+        """Returns True if the template writes some messages only if there is also a message of a user."""
         return any(
-            self.text([message], tools=tools) is None and self.text([message, _USER], tools=tools) is not None
-            for message in (_SYSTEM, _REPLY)
+            self.writes([message, _USER], word, tools=tools) and not self.writes([message], word, tools=tools)
+            for message, word in ((_SYSTEM, "Systemword"), (_REPLY, "Replyword"))
             for tools in (None, [_TOOL])
         )
 

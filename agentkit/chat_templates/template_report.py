@@ -14,10 +14,11 @@ class TemplateReport:
     Attributes:
         system: True if the template writes a system message at the start.
         several_system: True if the template writes two system messages at the start.
-        late_system: True if the template writes a system message after other messages.
+        late_system: True if the template writes a system message after other messages, and also writes the system
+            message at the start.
         consecutive_roles: True if the template writes two messages of a user, or of an assistant, in a row.
         assistant_first: True if the template writes a conversation that starts with a message of an assistant.
-        needs_user: True if the template refuses conversations without a message of a user.
+        needs_user: True if the template writes some messages only if there is also a message of a user.
         generation_prompt: True if `add_generation_prompt` changes the text.
         tools: True if the template writes the declarations of tools.
         calls: True if the template writes tool calls.

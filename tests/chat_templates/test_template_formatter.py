@@ -34,8 +34,10 @@ from tests.chat_templates.test_template_report import (
     CALLS,
     EITHER,
     FIRST_IS_USER,
+    LAST_SYSTEM,
     NEEDS_USER,
     NINE,
+    SYSTEM_OF_USER,
     THINKING,
 )
 from tests.conftest import dispositions, ledger_lines
@@ -106,6 +108,15 @@ def test_a_user_turn_is_added_if_the_template_requires_one() -> None:
         plan = ChatTemplate(NEEDS_USER).formatter().lower(msgs)
         assert "user: (" in plan.request["prompt"]
         assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["filler turn"]
+
+
+def test_system_messages_that_a_template_would_omit_are_written() -> None:
+    late = Msg("system", "Be late.", "system")
+    for source in (LAST_SYSTEM, SYSTEM_OF_USER):
+        for msgs in ([SYSTEM, BOB, REPLY, late, BOB], [SYSTEM, REPLY, BOB], [SYSTEM]):
+            plan = ChatTemplate(source).formatter().lower(msgs)
+            assert all(msg.text in plan.request["prompt"] for msg in msgs)
+            assert not plan.ledger.losses
 
 
 async def test_control_tokens_are_refused_with_their_place_before_any_file_is_read(

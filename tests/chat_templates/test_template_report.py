@@ -46,6 +46,17 @@ NEEDS_USER: Final = (
     "{% if not messages | selectattr('role', 'eq', 'user') | list %}{{ raise_exception('no user') }}{% endif %}"
     + ROLES
 )
+LAST_SYSTEM: Final = (
+    "{% for m in (messages | selectattr('role', 'eq', 'system') | list)[-1:] %}{{ m.content }}\n{% endfor %}"
+    + ROLES.replace("in messages", "in messages if m.role != 'system'")
+)
+"""Template that writes only the last system message, as that of DeepSeek-R1 does."""
+SYSTEM_OF_USER: Final = (
+    "{% for m in messages if m.role != 'system' %}{% if loop.first and m.role == 'user' "
+    "and messages[0].role == 'system' %}{{ messages[0].content }}\n{% endif %}{{ m.role }}: {{ m.content }}\n"
+    "{% endfor %}"
+)
+"""Template that writes the system message only in the first turn, which must be a user's, as `llama_2` does."""
 MARKED: Final = (
     "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}STOP{% endgeneration %}"
     "{% else %}{{ m.content }}{% endif %}{% endfor %}"
@@ -96,6 +107,8 @@ MARKED: Final = (
         ),
         (FIRST_IS_USER, {"calls": True, "tools": True, "assistant_first": False, "needs_user": False}),
         (NEEDS_USER, {"system": True, "assistant_first": True, "needs_user": True}),
+        (LAST_SYSTEM, {"system": True, "several_system": False, "late_system": False, "assistant_first": True}),
+        (SYSTEM_OF_USER, {"system": True, "late_system": False, "assistant_first": False, "needs_user": True}),
         (FIRST_CALL, {"calls": True, "parallel_calls": False}),
         (TEXT_CALLS, {"calls": True, "parallel_calls": True, "text_arguments": True}),
         (NINE, {"calls": True, "any_call_id": False}),
