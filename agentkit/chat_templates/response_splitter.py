@@ -48,8 +48,7 @@ class ResponseSplitter(ABC):
         self._length = 0  # number of characters in `_held`
         self._next_search = 0  # value of `_length` at which the held text is searched again
         self._context: str = ""
-        self._position = 0  # number of processed characters
-        self._empty_position = -1  # number of processed characters at the last empty match
+        self._skips_empty = False  # True after a marker without text, until further text is processed
         self.consumed: list[str] = []
         self.late: list[str] = []
         self.has_ended = False
@@ -91,8 +90,7 @@ class ResponseSplitter(ABC):
         """Processes all markers in a text, and holds back the text from the start of a possible marker."""
         index, text = len(self._context), self._context + text
         while index < len(text) or is_end:
-            skips_empty = self._empty_position == self._position
-            found, count = self._watch.search(text, index, is_end=is_end, skips_empty=skips_empty)
+            found, count = self._watch.search(text, index, is_end=is_end, skips_empty=self._skips_empty)
             if count:
                 self._emit(text[index : index + count])
                 index += count
@@ -110,7 +108,7 @@ class ResponseSplitter(ABC):
         self._next_search = length + length // 8
 
     def _emit(self, text: str) -> None:
-        self._position += len(text)
+        self._skips_empty = False
         self.consumed.append(text)
         if not self._is_open and self._field is not None:
             self._is_open = True
@@ -120,8 +118,7 @@ class ResponseSplitter(ABC):
     def _pass_marker(self, found: MarkerMatch) -> None:
         role, field, marker, captures = found
         self.consumed.append(marker)
-        self._position += len(marker)
-        self._empty_position = self._empty_position if marker else self._position
+        self._skips_empty = not marker
         if role == "open":
             self._close({}, "")
             self._enter(field)

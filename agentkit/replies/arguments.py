@@ -53,7 +53,7 @@ class ArgumentBuffer:
         self.length += len(piece)
         if self.length >= self._next_checkpoint:
             self._checkpoints.append(self.length)
-            self._next_checkpoint = self.length + max(1, len(piece) * (self.length // _EAGER_LENGTH))
+            self._next_checkpoint = self.length + (len(piece) * (self.length // _EAGER_LENGTH) or 1)
 
     @property
     def text(self) -> str:
