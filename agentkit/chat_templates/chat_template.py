@@ -153,7 +153,7 @@ class ChatTemplate:
         special tokens and the control tokens are in `tokenizer_config.json` and `tokenizer.json`.
 
         Raises:
-            OptionError: The folder does not exist, has no template, or a file cannot be read.
+            OptionError: The folder does not exist or has no template, or a file cannot be read.
             TemplateError: The text of a template is invalid.
         """
         from agentkit.chat_templates.template_files import read_folder

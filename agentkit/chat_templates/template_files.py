@@ -42,7 +42,7 @@ def read_folder(folder: Path) -> ChatTemplate:
     """Reads a template from the files of a tokenizer.
 
     Raises:
-        OptionError: The folder does not exist, has no template, or a file cannot be read.
+        OptionError: The folder does not exist or has no template, or a file cannot be read.
         TemplateError: The text of a template is invalid.
     """
     if not os.path.isdir(folder):  # `Path.is_dir` raises an error for a name that is too long

@@ -93,7 +93,9 @@ class BoundedCode(CodeGenerator):
     """Writer of the Python code of templates. A subclass must add `CodeGenerator` of jinja as a base class."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
-        for line in _IMPORTS.splitlines():  # jinja counts the calls of `writeline` for the lines in errors
+        for (
+            line
+        ) in _IMPORTS.splitlines():  # one call per line: jinja counts the calls to know the line of an error
             self.writeline(line)
         super().visit_Template(node, frame)
 

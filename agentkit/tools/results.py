@@ -64,7 +64,8 @@ def _write_text(block: ToolUseBlock, value: object) -> str:
 
 def _write_json(value: object, place: str) -> str:
     if _contains_block(value):
-        raise ValueError("a message or a block is inside another value. Return a block, or a list of blocks")
+        advice = "Return a JSON value, a text block, a media block, or a list of such blocks"
+        raise ValueError(f"messages, and blocks inside other values, cannot be sent. {advice}")
     try:
         return to_json(value, inf_nan_mode="strings").decode()
     except ValueError as error:

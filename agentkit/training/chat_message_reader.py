@@ -160,12 +160,12 @@ class ChatMessageReader:
         return refuse(place, f"expected a text, image or audio part with data, got a part of type {kind!r}")
 
     def read_image(self, value: Any, place: str) -> ImageBlock:
-        """Returns the image of a value: a URL, a path, bytes, or a dict with one of these.
+        """Returns an image block for a URL, a path, bytes, or a dict with one of these.
 
         If the value is None, returns the next image of the row.
 
         Raises:
-            MessageError: There is no such image.
+            MessageError: The value has another type, or the row has no further image.
         """
         if value is None:
             value = next(self.images, None)

@@ -106,7 +106,7 @@ class ServedPrompts:
 
 
 def _split_results(msg: Msg) -> list[Msg]:
-    """Returns the tool results of a message and its other blocks as separate messages."""
+    """Splits a message with tool results and other blocks into two messages: the results, and the other blocks."""
     results = msg.tool_results
     if not results or len(results) == len(msg.blocks):
         return [msg]

@@ -157,10 +157,12 @@ def _state(block_type: str, block: Mapping[str, Any], **more: Any) -> OpaqueStat
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
     """Converts a text block. Citations become metadata, which requests never contain."""
-    if not isinstance(block.get("text"), str):
-        raise MessageError("text", "expected a string", "Pass the text as a string.")
+    text = block.get("text")
+    if not isinstance(text, str):
+        reason = f"expected a string, got {type(text).__name__}"
+        raise MessageError("text", reason, "Pass the text as a string.")
     citations = as_list(block.get("citations"))
-    return TextBlock(block["text"], metadata={"citations": citations} if citations else None)
+    return TextBlock(text, metadata={"citations": citations} if citations else None)
 
 
 def _assistant_text(block: Mapping[str, Any]) -> TextBlock:

@@ -81,7 +81,7 @@ class DashScopeEndpoint(EndpointBase):
             raise MissingExtraError("dashscope", cls.extra, "Calling DashScope") from None
         client = dashscope.AsyncClient(**options)
         if not client.config.api_key:
-            raise AuthError("dashscope", "no API key. Pass client_options={'api_key': …} or set DASHSCOPE_API_KEY")
+            raise AuthError("dashscope", "no API key: neither api_key nor DASHSCOPE_API_KEY is set")
         return cls(client)
 
     def build_request(

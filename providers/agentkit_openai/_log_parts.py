@@ -183,7 +183,8 @@ _URL_BLOCKS = {"image_url": ImageBlock, "video_url": VideoBlock, "audio_url": Au
 def _create_text(part: dict[str, Any]) -> TextBlock:
     text = part.get("text")
     if not isinstance(text, str):
-        raise MessageError("text", "expected a string", "Pass a content part in which `text` is a string.")
+        reason = f"expected a string, got {type(text).__name__}"
+        raise MessageError("text", reason, "Pass a content part in which `text` is a string.")
     annotations = part.get("annotations")
     return TextBlock(as_text(text), metadata={"citations": make_json_safe(annotations)} if annotations else None)
 

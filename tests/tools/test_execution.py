@@ -365,7 +365,7 @@ async def test_texts_among_blocks_are_texts_and_a_block_within_json_is_refused()
     for function in (hidden, message, inner):
         result = await _run(function)
         assert result.is_error
-        assert "Return a block, or a list of blocks" in result.text
+        assert "Return a JSON value, a text block, a media block, or a list of such blocks" in result.text
         assert "iVBOR" not in result.text
 
 

@@ -103,8 +103,10 @@ def _metadata(block: _Object, *read: str) -> _Object | None:
 
 
 def _text(block: _Object, provider: str, place: str) -> TextBlock:
-    if not isinstance(block.get("text"), str):
-        raise MessageError("text", "expected a string", "Pass the text as a string.")
+    text = block.get("text")
+    if not isinstance(text, str):
+        reason = f"expected a string, got {type(text).__name__}"
+        raise MessageError("text", reason, "Pass the text as a string.")
     metadata = _metadata(block, "text", "annotations", "citations", SIGNATURE) or {}
     if citations := as_list(block.get("annotations") or block.get("citations")):
         metadata["citations"] = citations
