@@ -78,8 +78,8 @@ def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[t
     """Returns the token ids and the offsets of a text, and checks that `encode` returned one offset for each id.
 
     Raises:
-        OptionError: `encode` did not return two sequences of the same length, or an offset is greater than the
-            length of the text.
+        OptionError: `encode` did not return two sequences of the same length, or the last of several tokens does
+            not end inside the text. Added special tokens end at 0.
     """
     pair = encode(text)
     returned: object = pair  # a function can return anything
@@ -88,15 +88,13 @@ def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[t
     elif len(pair[0]) != len(pair[1]):
         count = f"{len(pair[0])} tokens and {len(pair[1])} offsets"
         reason = f"expected one offset for each token, got {count}"
-    elif len(pair[1]) and pair[1][len(pair[1]) - 1][1] > len(text):
-        reason = (
-            f"expected offsets of at most {len(text)}, the length of the text, got {pair[1][len(pair[1]) - 1][1]}"
-        )
+    elif len(pair[1]) > 1 and not 0 < pair[1][len(pair[1]) - 1][1] <= len(text):
+        end = pair[1][len(pair[1]) - 1][1]
+        reason = f"expected a last token that ends between 1 and {len(text)}, got the end {end}"
     else:
         return pair
-    raise OptionError(
-        "encode", reason, "Return the token ids, and the start and end of each token as indexes of the text."
-    )
+    advice = "Return the ids of the text without added special tokens, and their starts and ends in the text."
+    raise OptionError("encode", reason, advice)
 
 
 _get_start: Final = itemgetter(0)

@@ -499,8 +499,14 @@ def test_an_invalid_encoder_is_an_error() -> None:
         OptionError, match="encode: expected one offset for each token, got 1 tokens and 0 offsets"
     ):
         tokenize(Sample(MSGS), MARKED, lambda _: ([1], []))
-    with pytest.raises(OptionError, match="the length of the text, got 10000"):
-        tokenize(Sample(MSGS), MARKED, lambda _: ([1], [(0, 10_000)]))
+    with pytest.raises(
+        OptionError, match=r"encode: expected a last token that ends between 1 and .*, got the end"
+    ):
+        tokenize(Sample(MSGS), MARKED, lambda _: ([1, 2], [(0, 1), (1, 10_000)]))
+    with pytest.raises(
+        OptionError, match=r"got the end 0. Return the ids of the text without added special tokens"
+    ):
+        tokenize(Sample(MSGS), MARKED, lambda text: ([1, 2], [(0, len(text)), (0, 0)]))
 
 
 def test_a_tool_result_with_other_content_is_an_error() -> None:
