@@ -2,7 +2,7 @@
 
 The texts of the conversations `messages[:1]`, `messages[:2]` and so on are nearly equal. Most templates have a
 loop over the messages. The renderer records the iterations of such loops, and does not repeat an iteration that
-would print the same text (see `loop_records`). The time for all conversations then grows with the number of
+would print the same text (see `loop_recorder`). The time for all conversations then grows with the number of
 messages, and not with its square.
 
 The renderer records only loops outside of macros and blocks. All other parts of a template run in each rendering.
@@ -18,15 +18,14 @@ from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.chat_rendering import ChatVariables, build_values, render_chat
 from agentkit.jinja_environments.environments import model_environment
 from agentkit.jinja_environments.limits import check_size, end_rendering, start_rendering
-from agentkit.jinja_environments.loop_records import (
+from agentkit.jinja_environments.loop_recorder import (
     COMPARISONS,
-    LoopPosition,
     LoopRecorder,
-    MessageView,
-    RepeatedText,
     current_recorder,
     get_recorded_namespace,
 )
+from agentkit.jinja_environments.loop_records import RepeatedText
+from agentkit.jinja_environments.message_views import LoopPosition, MessageView
 
 if TYPE_CHECKING:
     from jinja2 import Template, nodes

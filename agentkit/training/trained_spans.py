@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from agentkit.messages.features import Feature
 from agentkit.training.block_spans import find_blocks, find_thinking
+from agentkit.training.conversation_start import find_start
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Weight
 from agentkit.training.text_spans import Span, merge_spans, subtract_spans
@@ -28,7 +29,7 @@ def find_trained_spans(
     """
     sample = rendered.sample
     if train_on == "all":
-        included = [(rendered.find_start(), len(rendered.text)), *_find_replies(rendered)]
+        included = [(find_start(rendered), len(rendered.text)), *_find_replies(rendered)]
         excluded = _find_excluded(rendered)
     elif train_on == "assistant" and sample.weights is None and sample.viewer is None:
         included, excluded = rendered.find_all_replies(), []

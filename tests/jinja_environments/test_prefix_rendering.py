@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentkit import Msg, TemplateError, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.chat_templates import ChatTemplate
-from agentkit.jinja_environments import loop_records
+from agentkit.jinja_environments import loop_recorder, message_views
 from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from tests.cases import each_case
 from tests.profiles import examples
@@ -103,12 +103,12 @@ def _count_iterations(template: ChatTemplate, msgs: list[Msg]) -> int:
     """Returns how many iterations of loops over messages run for all prefixes of a conversation."""
     positions: list[object] = []
 
-    class Position(loop_records.LoopPosition):
+    class Position(message_views.LoopPosition):
         def __init__(self, items: Any, index0: int) -> None:
             positions.append(items)
             super().__init__(items, index0)
 
-    with patch.object(loop_records, "LoopPosition", Position):
+    with patch.object(loop_recorder, "LoopPosition", Position):
         renderer = _create_renderer(template, msgs)
         for count in range(1, len(msgs) + 1):
             for is_open in (False, True):

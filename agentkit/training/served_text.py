@@ -1,0 +1,200 @@
+"""`ServedText`: renders a sample as the prompt that the model received and the reply that the model wrote.
+
+The text of a sample is usually the text of its conversation. But a template can write the messages before the last
+reply in another way than in the prompt of this reply. For example, the template of gpt-oss omits the thinking
+before tool calls when the final reply is known. The text of the sample is then the prompt that the model received,
+and the text of the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.errors import MessageError, TemplateError
+from agentkit.jinja_environments.chat_rendering import Rendering
+from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
+from agentkit.messages.message import Msg
+from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
+from agentkit.training.sample import Sample, check_separate_results
+from agentkit.training.text_spans import Span
+
+__all__ = ["ReplyPrompt", "ServedText"]
+
+_OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt", "now", "validate"})
+"""Names that a template variable cannot have, because `tokenize` passes these arguments itself."""
+_RENDER_OPTIONS: Final = frozenset({"chat_template", "continue_final_message", "documents", "on_special_tokens"})
+"""Options of `ChatTemplate.render` that a row can set in its column `chat_template_kwargs`."""
+
+
+class ReplyPrompt(NamedTuple):
+    """Prompt of a reply in a text.
+
+    Attributes:
+        end: End of the prompt.
+        is_served: True if the text before the reply is the prompt that the model received. If the generation
+            prompt opens thinking, the opening may be missing before a reply without recorded token ids.
+    """
+
+    end: int
+    is_served: bool
+
+
+@dataclass
+class ServedText:
+    """Rendered sample.
+
+    Attributes:
+        sample: The sample.
+        template: Chat template of the model.
+        now: Time that the template reads. None means the current local time.
+        whole: Sample that starts with the messages of this sample, and whose renderings are used again. None if
+            there is no such sample.
+    """
+
+    sample: Sample
+    template: ChatTemplate
+    now: datetime | None = None
+    whole: ServedText | None = None
+
+    @cached_property
+    def chat(self) -> Rendering:
+        """The rendered conversation."""
+        check_separate_results(self.sample)
+        return self.render(self.sample.msgs)
+
+    @cached_property
+    def text(self) -> str:
+        """Text of the sample: the rendered conversation, or the prompt that the model received with the reply."""
+        return self.chat.text if self._served is None else self._served
+
+    @cached_property
+    def _served(self) -> str | None:
+        """The prompt that the model received, and the last reply. None if `text` is the rendered conversation."""
+        index, text = len(self.sample.msgs) - 1, self.chat.text
+        if not index or index not in self.all_replies or not self.prompts:
+            return None
+        if self.chat.spans and index not in (self.sample.tokens or {}):
+            return None  # the template decides which texts are trained
+        try:
+            if self.last_prompt and self.last_prompt.is_served:
+                return None
+            opened = self.render_start(index, is_open=True)
+        except TemplateError:
+            return None
+        span = self._list_written(len(self.sample.msgs)).get(index)
+        if span is None:
+            return None
+        reply = text[span[0] :]
+        prompt = next(filter(reply.startswith, self.prompts), "")
+        # Gemma 4 writes no generation prompt before a reply that continues the turn of another reply.
+        is_found = prompt or not opened.endswith(self.prompts[0]) or len(self.prompts) == 1
+        return opened + reply[len(prompt) :] if is_found else None
+
+    @cached_property
+    def last_prompt(self) -> ReplyPrompt | None:
+        """Prompt of the last message in the rendered conversation. None if the prompt cannot be found."""
+        return self.find_prompt(self.chat.text, len(self.sample.msgs) - 1)
+
+    def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
+        """Renders messages with the tools of the sample. `is_open` adds a generation prompt to the end."""
+        variables = self.sample.variables
+        for name in sorted(variables.keys() & _OPTIONS):
+            place = f"extra.chat_template_kwargs.{name}"
+            raise MessageError(place, "`tokenize` passes this argument itself", "Remove the variable.")
+        options: dict[str, Any] = {"tools": self.sample.tools, "add_generation_prompt": is_open, "now": self.now}
+        if variables.keys() & _RENDER_OPTIONS:
+            rendered = self.template.render(msgs, validate=False, **options, **variables)
+            return Rendering(rendered.text, rendered.spans)
+        return self.template.render_text(msgs, **options, **variables)
+
+    def render_start(self, count: int, *, is_open: bool = False) -> str:
+        """Returns the text of the first `count` messages of the sample."""
+        if len(self.all_replies) < 2 or self._prefixes is None:
+            return self.render(self.sample.msgs[:count], is_open=is_open).text
+        return self._prefixes.render(self._counts[count], add_generation_prompt=is_open)
+
+    def match_start(self, text: str, count: int, *, is_open: bool = False) -> int | None:
+        """Returns the length of the text of the first `count` messages. None if `text` does not start with it."""
+        if len(self.all_replies) < 2 or self._prefixes is None:
+            start = self.render_start(count, is_open=is_open)
+            return len(start) if text.startswith(start) else None
+        return self._prefixes.find_end(text, self._counts[count], add_generation_prompt=is_open)
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        """Numbers of messages that the template reads for the first 0, 1, 2 … messages of the sample.
+
+        The template reads each tool result as a separate message.
+        """
+        return [0, *accumulate(len(msg.tool_results) or 1 for msg in self.sample.msgs)]
+
+    @cached_property
+    def _prefixes(self) -> PrefixRenderer | None:
+        """Renderer of the first messages. None if the options or the template do not allow this renderer."""
+        if self.whole is not None:
+            return self.whole._prefixes
+        variables = self.sample.variables
+        if variables.keys() & _RENDER_OPTIONS or self.template.function is not None:
+            return None
+        return self.template.create_prefix_renderer(
+            self.sample.msgs, self.chat.text, tools=self.sample.tools, now=self.now, **variables
+        )
+
+    def _list_written(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
+        """Returns the spans of the first `count` messages, by the index of the message.
+
+        The span of a message is the text that the template's loop over the messages writes for this message.
+        Messages without such a text are omitted.
+        """
+        if self._prefixes is None:
+            return {}
+        spans = self._prefixes.list_spans(self._counts[count], add_generation_prompt=is_open)
+        written: dict[int, Span] = {}
+        for index in range(count):
+            first, last = self._counts[index], self._counts[index + 1] - 1
+            if first in spans and last in spans:
+                written[index] = spans[first][0], spans[last][1]
+        return written
+
+    @cached_property
+    def written(self) -> dict[int, Span]:
+        """Spans of the messages in `text`, by the index of the message (see `_list_written`)."""
+        if self._served is None:
+            return self._list_written(len(self.sample.msgs))
+        return self._list_written(len(self.sample.msgs) - 1, is_open=True)
+
+    @cached_property
+    def prompts(self) -> tuple[str, ...]:
+        """Texts that the template can write before a reply (see `find_generation_prompts`)."""
+        return find_generation_prompts(self.template, self.sample.variables)
+
+    @cached_property
+    def all_replies(self) -> tuple[int, ...]:
+        """Indexes of the replies of all agents."""
+        return replace(self.sample, viewer=None).replies
+
+    def find_prompt(self, text: str, index: int) -> ReplyPrompt | None:
+        """Returns the prompt of a reply at the start of `text`. None if `text` does not start with the prompt."""
+        end = self.match_start(text, index, is_open=True)
+        is_whole = end is not None or index not in (self.sample.tokens or {})
+        if end is None and len(self.prompts) > 1:
+            # If the generation prompt opens thinking, replies without thinking do not follow the opening.
+            opened = self.render_start(index, is_open=True).removesuffix(self.prompts[0])
+            starts = (opened + first for first in self.prompts[1:])
+            end = next((len(start) for start in starts if text.startswith(start)), None)
+        if end is None:
+            return None
+        prompts = self.prompts if self.template.check().generation_prompt else ()
+        further = locate_generation_prompt(text, end, prompts)
+        return ReplyPrompt(end, is_whole and (further is None or further[1] == end))
+
+    @cached_property
+    def tails(self) -> dict[int, tuple[int, str]]:
+        """Positions and last characters of texts that `_render_end` returned."""
+        return {}
