@@ -1,26 +1,23 @@
-"""Rows of chat messages in the formats of OpenAI's fine-tuning, trl and DSPy."""
+"""Rows with a list of chat messages, in the formats of OpenAI's fine-tuning and DSPy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agentkit.json_values import copy_json
 from agentkit.messages.message import Msg
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
 from agentkit.training.loss_log import LossLog
-from agentkit.training.preference_rows import read_preference, write_preference
-from agentkit.training.row_formats import RowFormat, refuse_format, replace_weighted_system, split_columns
+from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools_column, read_tools
 from agentkit.training.row_values import get_list, refuse
-from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample, is_reply
-from agentkit.training.sharegpt_rows import read_sharegpt
+from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 
-__all__ = ["DSPY", "OPENAI", "TRL"]
+__all__ = ["CHAT_COLUMNS", "DSPY", "OPENAI", "create_chat_sample", "read_chat"]
 
-_COLUMNS: Final = ("messages", "tools", "functions", "images")
-_TRL_COLUMNS: Final = (*_COLUMNS, "prompt", "completion", "chosen", "rejected", "conversations")
+CHAT_COLUMNS: Final = ("messages", "tools", "functions", "images")
+"""Columns of a row with chat messages. Other columns become `Sample.extra`."""
 
 
 def read_chat(row: dict[str, Any], system: str | None) -> Sample:
@@ -34,16 +31,25 @@ def read_chat(row: dict[str, Any], system: str | None) -> Sample:
         refuse("messages", "the row has no messages")
     reader = ChatMessageReader.from_row(row)
     msgs = reader.read_all(messages, "messages")
-    return _create(row, msgs, reader.weights, system, _COLUMNS)
+    return create_chat_sample(row, msgs, reader.weights, system, CHAT_COLUMNS)
 
 
-def _create(
+def create_chat_sample(
     row: dict[str, Any],
     msgs: Sequence[Msg],
     weights: Sequence[MessageWeight],
     system: str | None,
     columns: Sequence[str],
 ) -> Sample:
+    """Returns the sample of a row whose messages are already read.
+
+    Args:
+        row: The row.
+        msgs: Messages of the row.
+        weights: Weight of each message.
+        system: System prompt that replaces the one of the row. None keeps the prompt of the row.
+        columns: Columns that the format reads.
+    """
     if system is not None:
         msgs, weights = replace_weighted_system(msgs, weights, system)
     return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, columns))
@@ -55,90 +61,8 @@ def _write_chat(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any
     return {"messages": messages, **dump_tools_column(sample), **sample.extra}
 
 
-# -- trl ---------------------------------------------------------------------------------------------------------
-
-
-def _read_trl(row: dict[str, Any], system: str | None) -> Sample:
-    if row.get("chosen") or row.get("rejected"):
-        return read_preference(row, system)
-    if row.get("conversations"):
-        return read_sharegpt(row, system)
-    if row.get("messages"):
-        return read_chat(row, system)
-    reader = ChatMessageReader.from_row(row)
-    prompt = reader.read_column(row, "prompt", "user")
-    completion = reader.read_column(row, "completion", "assistant")
-    if not prompt:
-        refuse("prompt", "the row has no messages and no prompt")
-    weights: list[MessageWeight] = [0 if msg.role == "assistant" else None for msg in prompt]
-    weights += [1 if msg.role == "assistant" else None for msg in completion]
-    return _create(row, [*prompt, *completion], weights, system, _TRL_COLUMNS)
-
-
-def _write_trl(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any] | list[dict[str, Any]]:
-    if sample.rejected:
-        return write_preference(sample, losses, first)
-    losses.check_fields(sample, "tokens")
-    writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
-    tools = dump_tools_column(sample, as_text=True)
-    if first.weights is not None and _has_completions(first):
-        return [{**row, **tools, **sample.extra} for row in _write_completions(sample, writer)]
-    return {"messages": writer.write_all(sample.msgs, sample.all_weights), **tools, **sample.extra}
-
-
-def _has_completions(first: Sample) -> bool:
-    """Returns True if the first sample has a weight for a reply, and messages before each trained reply."""
-    if all(first.get_weight(index) is None for index in _list_replies(first)):
-        return False
-    return 0 not in _list_trained(first)
-
-
-def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[str, Any]]:
-    """Returns one row for each trained reply, because trl trains all messages of a completion."""
-    losses = writer.losses
-    trained = _list_trained(sample)
-    if 0 in trained:
-        losses.add("msgs[0]", "the format has no empty prompt, so the reply will not be trained")
-        trained.remove(0)
-    if not trained:
-        raise refuse_format(
-            losses.format, "weights", "no reply is trained, but a completion needs a trained reply"
-        )
-    for index in range(trained[-1] + 1, len(sample.msgs)):
-        losses.add(
-            f"msgs[{index}]",
-            "the message follows the last trained reply, and a row with a completion ends with a trained reply",
-        )
-    written: list[list[dict[str, Any]]] = []
-    for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):
-        weight = sample.get_weight(index)
-        if not is_reply(msg) or isinstance(weight, tuple):  # a row trains exactly the reply in `completion`
-            losses.check_weight(weight, f"msgs[{index}]")
-        written.append(writer.write(msg, None, "msgs", index))
-    prompts = [[message for messages in written[:index] for message in messages] for index in trained]
-    return [
-        copy_json({"prompt": prompt, "completion": written[index]})
-        for prompt, index in zip(prompts, trained, strict=True)
-    ]
-
-
-def _list_replies(sample: Sample) -> list[int]:
-    return [index for index, msg in enumerate(sample.msgs) if is_reply(msg)]
-
-
-def _list_trained(sample: Sample) -> list[int]:
-    return [index for index in _list_replies(sample) if sample.get_weight(index) != 0]
-
-
-OPENAI: Final = RowFormat(_COLUMNS, read_chat, _write_chat)
+OPENAI: Final = RowFormat(CHAT_COLUMNS, read_chat, _write_chat)
 """Rows of OpenAI's fine-tuning, of torchtune's OpenAI messages, and of any library with a column `messages`."""
 
-DSPY: Final = RowFormat(_COLUMNS, read_chat, _write_chat)
+DSPY: Final = RowFormat(CHAT_COLUMNS, read_chat, _write_chat)
 """Rows that `format_finetune_data` of DSPy returns."""
-
-TRL: Final = RowFormat(_TRL_COLUMNS, _read_trl, _write_trl)
-"""Rows of trl: `messages`, or `prompt` and `completion`, or `chosen` and `rejected`.
-
-trl trains all messages of a completion, also those of users and tools. It trains the replies in `messages` only if
-its option `assistant_only_loss` is set (trl 1.16: `SFTTrainer._prepare_dataset`).
-"""

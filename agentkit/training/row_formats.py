@@ -42,7 +42,7 @@ FormatName: TypeAlias = Literal[
 
 _MODULES: Final[dict[str, str]] = {
     "openai": "chat_rows OPENAI",
-    "trl": "chat_rows TRL",
+    "trl": "trl_rows TRL",
     "dspy": "chat_rows DSPY",
     "sharegpt": "sharegpt_rows SHAREGPT",
     "alpaca": "pair_rows ALPACA",

@@ -1,0 +1,105 @@
+"""Rows of trl: chat messages, a prompt with a completion, or preference pairs.
+
+A completion is one reply, because trl trains all messages of a completion. A sample with several trained replies
+becomes several rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agentkit.json_values import copy_json
+from agentkit.training.chat_message_reader import ChatMessageReader
+from agentkit.training.chat_message_writer import ChatMessageWriter
+from agentkit.training.chat_rows import CHAT_COLUMNS, create_chat_sample, read_chat
+from agentkit.training.loss_log import LossLog
+from agentkit.training.preference_rows import read_preference, write_preference
+from agentkit.training.row_formats import RowFormat, refuse_format
+from agentkit.training.row_tools import dump_tools_column
+from agentkit.training.row_values import refuse
+from agentkit.training.sample import MessageWeight, Sample, is_reply
+from agentkit.training.sharegpt_rows import read_sharegpt
+
+__all__ = ["TRL"]
+
+_COLUMNS: Final = (*CHAT_COLUMNS, "prompt", "completion", "chosen", "rejected", "conversations")
+
+
+def _read(row: dict[str, Any], system: str | None) -> Sample:
+    if row.get("chosen") or row.get("rejected"):
+        return read_preference(row, system)
+    if row.get("conversations"):
+        return read_sharegpt(row, system)
+    if row.get("messages"):
+        return read_chat(row, system)
+    reader = ChatMessageReader.from_row(row)
+    prompt = reader.read_column(row, "prompt", "user")
+    completion = reader.read_column(row, "completion", "assistant")
+    if not prompt:
+        refuse("prompt", "the row has no messages and no prompt")
+    weights: list[MessageWeight] = [0 if msg.role == "assistant" else None for msg in prompt]
+    weights += [1 if msg.role == "assistant" else None for msg in completion]
+    return create_chat_sample(row, [*prompt, *completion], weights, system, _COLUMNS)
+
+
+def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any] | list[dict[str, Any]]:
+    if sample.rejected:
+        return write_preference(sample, losses, first)
+    losses.check_fields(sample, "tokens")
+    writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
+    tools = dump_tools_column(sample, as_text=True)
+    if first.weights is not None and _has_completions(first):
+        return [{**row, **tools, **sample.extra} for row in _write_completions(sample, writer)]
+    return {"messages": writer.write_all(sample.msgs, sample.all_weights), **tools, **sample.extra}
+
+
+def _has_completions(first: Sample) -> bool:
+    """Returns True if the first sample has a weight for a reply, and messages before each trained reply."""
+    if all(first.get_weight(index) is None for index in _list_replies(first)):
+        return False
+    return 0 not in _list_trained(first)
+
+
+def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[str, Any]]:
+    """Returns one row for each trained reply, because trl trains all messages of a completion."""
+    losses = writer.losses
+    trained = _list_trained(sample)
+    if 0 in trained:
+        losses.add("msgs[0]", "the format has no empty prompt, so the reply will not be trained")
+        trained.remove(0)
+    if not trained:
+        raise refuse_format(
+            losses.format, "weights", "no reply is trained, but a completion needs a trained reply"
+        )
+    for index in range(trained[-1] + 1, len(sample.msgs)):
+        losses.add(
+            f"msgs[{index}]",
+            "the message follows the last trained reply, and a row with a completion ends with a trained reply",
+        )
+    written: list[list[dict[str, Any]]] = []
+    for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):
+        weight = sample.get_weight(index)
+        if not is_reply(msg) or isinstance(weight, tuple):  # a row trains exactly the reply in `completion`
+            losses.check_weight(weight, f"msgs[{index}]")
+        written.append(writer.write(msg, None, "msgs", index))
+    prompts = [[message for messages in written[:index] for message in messages] for index in trained]
+    return [
+        copy_json({"prompt": prompt, "completion": written[index]})
+        for prompt, index in zip(prompts, trained, strict=True)
+    ]
+
+
+def _list_replies(sample: Sample) -> list[int]:
+    return [index for index, msg in enumerate(sample.msgs) if is_reply(msg)]
+
+
+def _list_trained(sample: Sample) -> list[int]:
+    return [index for index in _list_replies(sample) if sample.get_weight(index) != 0]
+
+
+TRL: Final = RowFormat(_COLUMNS, _read, _write)
+"""Rows of trl: `messages`, or `prompt` and `completion`, or `chosen` and `rejected`.
+
+trl trains all messages of a completion, also those of users and tools. It trains the replies in `messages` only if
+its option `assistant_only_loss` is set (trl 1.16: `SFTTrainer._prepare_dataset`).
+"""
