@@ -82,7 +82,14 @@ def tokenize(
 
     A template can mark replies with `{% generation %}` blocks. With other templates, `tokenize` also renders the
     conversation up to the start and up to the end of each reply. These renderings are slow for long conversations
-    only if the template has its loop over the messages inside a macro or block.
+    only if the template has its loop over the messages inside a macro or block, or if it reads the number of
+    messages for each message.
+
+    The text of a sample that ends with a reply starts with the prompt that the model received, even if the
+    template writes this prompt in another way when the reply follows. There are two exceptions. A template with
+    `{% generation %}` blocks decides which text is trained. And if the generation prompt opens thinking, but the
+    template writes no thinking, as with DeepSeek R1, the sample has neither the opening nor the thinking. To train
+    the thinking of such a model, record its token ids in `Sample.tokens`.
 
     Finding replies fails if later messages change the text of earlier messages, for example if the template omits
     earlier thinking. In this case, pass each sample that `split_rewritten` returns. `train_on="last"` then trains
