@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import count
 from typing import Any, Final, Literal, cast
 
 from agentkit.json_values import as_object, as_text, read_arguments
@@ -67,6 +66,7 @@ class ChatMessageReader:
         self.images = images or iter(())
         self.call_count = 0
         self.open_calls: dict[str, str] = {}
+        self._open_ids: dict[str, dict[str, None]] = {}  # ids of the open calls of each tool, in their order
         self.weights: list[MessageWeight] = []
 
     @classmethod
@@ -217,9 +217,11 @@ class ChatMessageReader:
             refuse(place, "the tool call has no name")
         self.call_count += 1
         if not id:
-            names = (f"call_{number}" for number in count(self.call_count))
-            id = next(name for name in names if name not in self.open_calls)
+            while f"call_{self.call_count}" in self.open_calls:
+                self.call_count += 1
+            id = f"call_{self.call_count}"
         self.open_calls[id] = name
+        self._open_ids.setdefault(name, {})[id] = None
         return create_call(id, name, arguments)
 
     def _read_result(self, values: dict[str, Any], place: str) -> ToolResultBlock:
@@ -238,12 +240,12 @@ class ChatMessageReader:
             MessageError: The result has no id, and no call is open.
         """
         if not id:
-            named = (call for call, tool in self.open_calls.items() if not name or tool == name)
-            id = next(named, "") or next(iter(self.open_calls), "")
+            id = next(iter(self._open_ids.get(name) or self.open_calls), "")
             if not id:
                 refuse(place, "there is no open tool call before the result")
         text, is_error = split_error_mark(output) if isinstance(output, str) else (output, False)
         called = self.open_calls.pop(id, "")
+        self._open_ids.get(called, {}).pop(id, None)
         return ToolResultBlock(id, name or called, text, is_error)
 
 
