@@ -75,8 +75,8 @@ class BlockBuilder:
             return [*partial.blocks]
         if isinstance(partial, CompleteBlock):
             return [self._complete(partial)]
-        if isinstance(partial, PartialText) and (partial.state or partial.text):
-            return [self._text(partial)]
+        if isinstance(partial, PartialText) and ((text := partial.text) or partial.state):
+            return [self._text(partial, text)]
         return []
 
     def build_calls(self, partial: PartialToolCall, *, complete: bool) -> list[ToolUseBlock]:
@@ -123,12 +123,12 @@ class BlockBuilder:
         except MessageError:  # the arguments contain NaN, or are nested too deeply
             return ToolUseBlock(id, partial.name, make_json_safe(arguments), raw, state, metadata=metadata)
 
-    def _text(self, partial: PartialText) -> Block:
+    def _text(self, partial: PartialText, text: str) -> Block:
         metadata = partial.metadata or None
         if isinstance(partial, PartialThinking):
-            return ThinkingBlock(partial.text, self._thinking_state(partial.state), metadata=metadata)
+            return ThinkingBlock(text, self._thinking_state(partial.state), metadata=metadata)
         state = self._state(partial.state) if partial.state else None
-        return TextBlock(partial.text, state=state, metadata=metadata)
+        return TextBlock(text, state=state, metadata=metadata)
 
     def _complete(self, partial: CompleteBlock) -> Block:
         """Returns a copy of the block with the opaque state and the metadata that arrived after the block."""
@@ -138,8 +138,8 @@ class BlockBuilder:
         return replace(block, metadata=partial.metadata) if partial.metadata else block
 
     def _thinking_state(self, fields: Mapping[str, Any]) -> OpaqueState:
-        has_proof = any(fields.get(name) for name in _PROOFS)
-        return self._state(fields, self._prefix if has_proof and self.binds_thinking else None)
+        has_proof = self.binds_thinking and any(fields.get(name) for name in _PROOFS)
+        return self._state(fields, self._prefix if has_proof else None)
 
     def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
         if not fields and prefix is None:

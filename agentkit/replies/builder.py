@@ -58,7 +58,7 @@ from pydantic_core import to_json
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.json_values import as_text, make_json_safe
 from agentkit.messages.blocks import MediaBlock, OpaqueBlock
-from agentkit.messages.message import Msg
+from agentkit.messages.message import Msg, build_trusted
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.replies.block_builder import BlockBuilder
@@ -358,7 +358,7 @@ class ReplyBuilder:
             self.finish_reason = FinishReason.ERROR if self.error else FinishReason.INTERRUPTED
             self._end_open_blocks()
             self._events.append(MessageEnd(self.finish_reason, self.native_reason))
-        return Msg(self.name, blocks, "assistant", metadata={"reply": self._metadata()})
+        return build_trusted(self.name, blocks, "assistant", metadata={"reply": self._metadata()})
 
     def _add_half(self, partial: PartialBlock) -> None:
         """Adds a replacement character if the text ended with only one half of a surrogate pair."""
@@ -413,9 +413,9 @@ class ReplyBuilder:
             "usage": self.usage.to_dict() if self.usage else None,
             "error": self.error,
             "behind_end": as_text("".join(self._late)) or None,
-            **make_json_safe(self.notes),
+            **self.notes,
         }
-        present = {name: value for name, value in optional.items() if value is not None}
+        present = {name: value for name, value in make_json_safe(optional).items() if value is not None}
         return {"provider": self.provider, "finish_reason": str(self.finish_reason), **present}
 
 

@@ -1,5 +1,7 @@
 """Time per delta of the parsers of local models' replies: thinking, text, code, markup and tool calls.
 
+`calls` are many calls with one character each. `regions` are thinking and text in turn, with one character each.
+
 Deltas have four characters. `json.dumps` of the same deltas is the base of the ratios, which depend less on the
 machine than the times.
 """
@@ -31,6 +33,7 @@ _FORMS: Final = {
         "<|channel|>analysis<|message|>{0}<|end|><|start|>assistant<|channel|>final<|message|>{1}<|end|>",
         "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>" + '{{"text": "{0}"}}<|call|>',
     ),
+    "mistral_v11": ("[THINK]{0}[/THINK]{1}", '[TOOL_CALLS]f[ARGS]{{"text": "{0}"}}'),
     "llama_3": ("{0}{1}", '{{"name": "f", "parameters": {{"text": "{0}"}}}}<|eot_id|>'),
 }
 """Replies with thinking and text, and the tool call after them."""
@@ -40,10 +43,11 @@ def _split(text: str) -> list[str]:
     return [text[start : start + _PIECE_SIZE] for start in range(0, len(text), _PIECE_SIZE)]
 
 
-def _build_calls(name: str, count: int) -> list[str]:
-    """Returns a reply of about `count` pieces: tool calls with one character each."""
-    call = _FORMS[name][1].format("a").replace("<|eot_id|>", ";")
-    return _split(call * (count * _PIECE_SIZE // len(call)))
+def _build_parts(name: str, count: int, has_calls: bool) -> list[str]:
+    """Returns a reply of about `count` pieces with short parts: tool calls, or thinking and text in turn."""
+    reply, call = _FORMS[name]
+    part = call.format("a").replace("<|eot_id|>", ";") if has_calls else reply.format("a", "b")
+    return _split(part * (count * _PIECE_SIZE // len(part)))
 
 
 def _build_reply(name: str, count: int, words: str) -> list[str]:
@@ -77,12 +81,16 @@ def run(quick: bool = False) -> Report:
     sizes, rounds = ([50, 100], 1) if quick else ([1_000, 10_000, 100_000], 5)
     rows: list[list[object]] = []
     exponents: list[float] = []
-    times: dict[str, list[float]] = {"prose": [], "code": [], "markup": [], "calls": []}
+    words_by_label = {"prose": _PROSE, "code": _CODE, "markup": _MARKUP, "calls": "", "regions": ""}
+    times: dict[str, list[float]] = {label: [] for label in words_by_label}
     ratios: dict[str, list[float]] = {label: [] for label in times}
     for name in _FORMS:
         template = ResponseTemplate.builtin(name)
-        for label, words in (("prose", _PROSE), ("code", _CODE), ("markup", _MARKUP), ("calls", "")):
-            replies = [_build_reply(name, size, words) if words else _build_calls(name, size) for size in sizes]
+        for label, words in words_by_label.items():
+            has_calls = label == "calls"
+            replies = [
+                _build_reply(name, size, words) if words else _build_parts(name, size, has_calls) for size in sizes
+            ]
             cases = {str(len(pieces)): _create_case(template, pieces) for pieces in replies}
             base = Case(lambda: None, _dump_all(replies[-1]))
             samples = interleave({**cases, "base": base}, rounds, collector=True, warm=rounds > 1)
