@@ -91,7 +91,7 @@ class LoopRecorder:
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self.messages = messages
         self._records: dict[int, list[LoopRecord]] = {}
-        self._renderings: dict[bool, tuple[float, list[str | RepeatedText]]] = {}
+        self._renderings: dict[bool, tuple[float, list[str | RepeatedText], list[dict[str, Any]]]] = {}
         self.start(len(messages))
 
     def start(self, length: int) -> None:
@@ -100,32 +100,39 @@ class LoopRecorder:
         self.pieces: list[str | RepeatedText] = []
         self._last_read: float = -1  # index of the last message that was read outside of loops
         self._loops: list[_Loop] = []
-        self._is_repeated = True  # True if no iteration ran
+        self._is_repeated = True  # True if no iteration ran, and loops change nothing outside of loops
+        self._attributes: list[dict[str, Any]] = []  # attributes of each namespace before the first loop after it
         self._namespaces: list[Namespace] = []
         self._numbers: dict[int, int] = {}
         self._iteration: Iteration | None = None
 
     def end(self, add_generation_prompt: bool) -> None:
-        """Ends a rendering. If no iteration ran, `repeat` can use the text of the rendering."""
+        """Ends a rendering. If `repeat` can use the text of the rendering, the text is stored."""
         repeated = sum(isinstance(piece, RepeatedText) for piece in self.pieces)
         if self._is_repeated and repeated == len(self._loops):
-            self._renderings[add_generation_prompt] = self._last_read, self.pieces
+            self._renderings[add_generation_prompt] = self._last_read, self.pieces, self._attributes
 
     def repeat(self, length: int, add_generation_prompt: bool) -> list[str | RepeatedText] | None:
         """Returns the text of the first `length` messages if it follows from an earlier rendering, or None.
 
-        The earlier rendering read the same messages outside of its loops, and the loops change no namespaces. The
-        two texts then differ only in the number of iterations.
+        The earlier rendering read the same messages outside of its loops, and no attribute that a loop can change.
+        The two texts then differ only in the number of iterations.
         """
-        last_read, earlier = self._renderings.get(add_generation_prompt, (inf, []))
+        last_read, earlier, initial = self._renderings.get(add_generation_prompt, (inf, [], []))
         if last_read >= length:
             return None
         pieces: list[str | RepeatedText] = []
+        attributes = [{**item} for item in initial]
         for piece in earlier:
-            changed = piece if isinstance(piece, str) else piece.change_length(length)
-            if changed is None:
+            if isinstance(piece, str):
+                pieces.append(piece)
+                continue
+            changed = piece.change_length(length)
+            if changed is None or not self._are_true(changed.conditions, attributes):
                 return None
             pieces.append(changed)
+            for (number, name), value in changed.writes.items():
+                attributes[number][name] = value
         return pieces
 
     # -- loops -------------------------------------------------------------------------------------------------
@@ -143,6 +150,7 @@ class LoopRecorder:
             values: Values of all variables that the loop can read.
         """
         pieces, position = self.pieces, sum(map(len, self.pieces))
+        self._attributes += [{**_list_attributes(item)} for item in self._namespaces[len(self._attributes) :]]
         described = (messages.start, *map(self._describe, values))
         records = self._records.setdefault(loop, [])
         record, count = self._choose_record(records, described)
@@ -195,18 +203,21 @@ class LoopRecorder:
     def _count_repeated(self, record: LoopRecord) -> int:
         is_same_length = record.length == self.length
         count = len(record.ends) if is_same_length else bisect_left(record.last_reads, self.length)
-        if self._are_true(record.conditions[count - 1]):
+        attributes = list(map(_list_attributes, self._namespaces))
+        if self._are_true(record.conditions[count - 1], attributes):
             return count - 1
-        return bisect_left(record.conditions[:count], True, key=lambda item: not self._are_true(item)) - 1
+        conditions = record.conditions[:count]
+        return bisect_left(conditions, True, key=lambda item: not self._are_true(item, attributes)) - 1
 
-    def _are_true(self, conditions: Mapping[Attribute, Any]) -> bool:
-        return all(self._is_true(key, condition) for key, condition in conditions.items())
+    def _are_true(self, conditions: Mapping[Attribute, Any], attributes: Sequence[Mapping[str, Any]]) -> bool:
+        """Returns True if the attributes of the namespaces satisfy all conditions."""
+        return all(self._is_true(key, condition, attributes) for key, condition in conditions.items())
 
-    def _is_true(self, key: Attribute, condition: Any) -> bool:
+    def _is_true(self, key: Attribute, condition: Any, attributes: Sequence[Mapping[str, Any]]) -> bool:
         number, name = key
-        if number >= len(self._namespaces):
+        if number >= len(attributes):
             return False
-        value = _list_attributes(self._namespaces[number]).get(name, _MISSING)
+        value = attributes[number].get(name, _MISSING)
         if isinstance(condition, ValueRange):
             return type(value) is int and condition.low <= value <= condition.high
         return bool(self._describe(value) == condition)
@@ -252,7 +263,10 @@ class LoopRecorder:
     def read_attribute(self, namespace: Namespace, name: str) -> None:
         """Records that the template reads an attribute of a namespace."""
         iteration, key = self._iteration, (self._numbers.get(id(namespace), -1), name)
-        if iteration is None or key[0] < 0 or key in iteration.writes or key in iteration.known:
+        if iteration is None:
+            self._is_repeated = self._is_repeated and key[0] >= len(self._attributes)
+            return
+        if key[0] < 0 or key in iteration.writes or key in iteration.known:
             return
         value = self._describe(_list_attributes(namespace).get(name, _MISSING))
         iteration.add_condition(key, value)
@@ -260,7 +274,9 @@ class LoopRecorder:
     def write_attribute(self, namespace: Namespace, name: str, value: Any) -> None:
         """Records that the template sets an attribute of a namespace."""
         iteration, number = self._iteration, self._numbers.get(id(namespace), -1)
-        if iteration is not None and number >= 0:
+        if iteration is None:
+            self._is_repeated = self._is_repeated and number >= len(self._attributes)
+        elif number >= 0:
             iteration.writes[number, name] = value
             iteration.is_repeatable = iteration.is_repeatable and _is_repeatable(value)
 

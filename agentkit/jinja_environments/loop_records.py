@@ -103,12 +103,16 @@ class RepeatedText:
 
     Attributes:
         text: Text of all iterations of the record.
+        conditions: Conditions of these iterations.
+        writes: Attributes that these iterations set.
     """
 
-    __slots__ = ("_first", "_length", "_record", "text")
+    __slots__ = ("_first", "_length", "_record", "conditions", "text", "writes")
 
     def __init__(self, record: LoopRecord, first: int, count: int) -> None:
         self.text = record.text
+        self.conditions = record.conditions[count]
+        self.writes = record.writes[count]
         self._record = record
         self._first = first
         self._length = record.ends[count]
@@ -120,13 +124,11 @@ class RepeatedText:
         return self.text[: self._length]
 
     def change_length(self, length: int) -> RepeatedText | None:
-        """Returns the text for another number of messages. Returns None if namespaces can change this text."""
+        """Returns the text for another number of messages. Returns None if the iterations are unknown."""
         record, count = self._record, length - self._first
         if not 0 < count < len(record.ends) or record.last_reads[count] >= length:
             return None
-        return (
-            None if record.conditions[count] or record.writes[count] else RepeatedText(record, self._first, count)
-        )
+        return RepeatedText(record, self._first, count)
 
 
 def keep_best(records: list[LoopRecord], record: LoopRecord) -> None:

@@ -76,7 +76,7 @@ TEMPLATES: Final[list[ChatTemplate]] = [UNMARKED, MARKED, THINKING, *_BUILTINS, 
 @given(CONVERSATIONS, st.randoms(use_true_random=False))
 @examples(100)
 def test_the_text_of_each_prefix_is_that_of_render(msgs: list[Msg], random: Any) -> None:
-    for template in TEMPLATES:
+    for template in (*TEMPLATES, *_LINEAR.values(), *_STATEFUL.values()):
         check_prefixes(msgs, template, random)
 
 
@@ -140,6 +140,33 @@ _LINEAR: Final = {
     "numbers turns": VARIANTS["numbers turns"],
     "looks ahead": VARIANTS["looks ahead"],
 }
+
+_COUNT: Final = (
+    "{%- set ns = namespace(count=0) %}" + _LOOP + "{%- if message.role == 'user' %}"
+    "{% set ns.count = ns.count + 1 %}{% endif %}{% endfor %}"
+)
+_STATEFUL: Final = {
+    "reads an attribute after the loops": _change((_LOOP, _COUNT + _LOOP), (_END, "{{- ns.count }}" + _END)),
+    "reads an attribute between the loops": _change(
+        (_LOOP, _COUNT + "{%- set count = ns.count %}{{- count }}" + _LOOP)
+    ),
+    "sets an attribute between the loops": _change(
+        (_LOOP, _COUNT + "{%- set ns.count = 2 %}" + _LOOP + "{%- if loop.index > ns.count %}!{% endif %}")
+    ),
+    "adds a namespace between the loops": _change(
+        (
+            _LOOP,
+            _COUNT
+            + "{%- set other = namespace(n=1) %}"
+            + _LOOP
+            + "{%- if loop.index == ns.count + other.n %}!{% endif %}",
+        )
+    ),
+    "changes an attribute in the last loop": _change(
+        (_LOOP, _COUNT + _LOOP + "{%- if ns.count > 1 %}{% set ns.count = ns.count - 1 %}!{% endif %}")
+    ),
+}
+"""Templates in which loops and other parts use the same namespaces."""
 
 
 @each_case("template", _LINEAR)
