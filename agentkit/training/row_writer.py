@@ -69,6 +69,10 @@ class RowWriter(Iterator[dict[str, Any]]):
         except InputError as error:
             losses.take_all()
             raise MessageError(f"samples[{self.index}].{error.place}", error.reason, error.advice) from None
+        except (ValueError, RecursionError) as error:  # an integer with too many digits, or deeply nested values
+            losses.take_all()
+            reason = f"a value cannot be written as JSON ({error})"
+            raise MessageError(f"samples[{self.index}]", reason, "Remove the value from the sample.") from None
         for field, reason in losses.take_all() if losses.losses else ():
             place = f"samples[{self.index}].{field}"
             if not callable(self._on_loss):

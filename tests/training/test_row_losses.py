@@ -272,3 +272,10 @@ def test_a_weight_of_a_text_beside_a_result_is_a_loss_in_a_prompt() -> None:
         "trl", [json.dumps(row) for row in dump_rows("trl", [Sample(msgs, weights=(None, None, 1))])]
     )
     assert [weight for weight in loaded.all_weights or () if weight is not None] == [0, 1]
+
+
+def test_a_value_that_cannot_be_written_is_an_error() -> None:
+    call = ToolUseBlock("c1", "look", {"q": 10**5_000})
+    msgs = [Msg("user", "Where?", "user"), Msg("assistant", [call], "assistant")]
+    with pytest.raises(MessageError, match=r"samples\[0\]: a value cannot be written as JSON"):
+        next(dump_rows("sharegpt", [Sample(msgs)]))
