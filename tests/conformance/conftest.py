@@ -23,13 +23,18 @@ REQUIRED_PACKAGES = {
     "test_gemini_protobuf.py": "google.ai.generativelanguage",
     "test_large_logs.py": "ray",
     "test_mcp_types.py": "mcp_types",
-    "test_reply_spans.py": "datasets",
+    "test_prefix_rendering.py": "datasets",
     "test_response_templates.py": "transformers",
     "test_training.py": "datasets",
     "test_transformers.py": "transformers",
     "test_typed_prompts.py": "xllamacpp",
 }
-NEED_TRAINING = ("test_reply_spans.py", "test_response_templates.py", "test_training.py", "test_transformers.py")
+NEED_TRAINING = (
+    "test_prefix_rendering.py",
+    "test_response_templates.py",
+    "test_training.py",
+    "test_transformers.py",
+)
 
 
 def _installed(name: str) -> bool:
