@@ -473,6 +473,7 @@ def test_a_long_reply_in_one_piece_is_fast() -> None:
     assert parse_pieces(template, split(text, [5])) == template.parse(text)
 
 
+@pytest.mark.slow
 @each_case(
     ("name", "text"),
     [

@@ -199,6 +199,7 @@ def test_without_the_extra_the_error_names_the_install_command() -> None:
     assert "pip install 'agentkit-middleware[cli]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_output_pipe_is_not_an_error() -> None:
     code = "from agentkit.cli import main; main()"
     command = f"{sys.executable} -c '{code}' format {LIBRARY} --all | head -c 10"

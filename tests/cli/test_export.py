@@ -157,6 +157,7 @@ def test_a_refused_sample_does_not_end_its_conversation(call: Call, tmp_path: Pa
     assert summary == "3 samples, 1 refused, 0 losses"
 
 
+@pytest.mark.slow
 @each_case("redirect", [">> {log}", "- < {log} >> {log}", "> {log}"])
 def test_a_log_that_is_also_the_output_is_refused(tmp_path: Path, redirect: str) -> None:
     path = tmp_path / "rows.jsonl"

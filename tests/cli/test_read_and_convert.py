@@ -345,6 +345,7 @@ class TestConvert:
         assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_installed_command_converts_standard_input() -> None:
     log = LOGS["openai"]
     code = "from agentkit.cli import main; main()"

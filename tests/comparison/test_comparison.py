@@ -326,6 +326,7 @@ def test_the_command_prints_a_table_and_json_and_replays_a_recording(command: Co
     assert replayed == [{key: item for key, item in result.items() if key != "replayed"} for result in results]
 
 
+@pytest.mark.slow
 def test_the_installed_command_prints_only_json_to_stdout_and_exits_with_1_after_a_failed_call() -> None:
     arguments = ("compare", "--model", "openai:one", "--json", "-")
     with LoopbackServer(LoopbackError(400, "no such model", code="model_not_found")) as server:

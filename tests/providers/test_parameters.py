@@ -67,6 +67,7 @@ async def test_headers_and_a_timeout_are_not_in_the_body(provider: str, stream: 
     assert "timeout" not in request.raw.decode()
 
 
+@pytest.mark.slow
 @each_case("head", [b"", b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_silent_server_is_an_error_after_the_timeout(provider: str, head: bytes) -> None:

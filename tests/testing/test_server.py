@@ -359,6 +359,7 @@ async def test_the_server_answers_with_the_demo_as_an_agent() -> None:
         assert content(await post(server, CHAT)) == "a"
 
 
+@pytest.mark.slow
 def test_the_module_serves_the_demo_on_a_port() -> None:
     command = [sys.executable, "-m", "agentkit.testing", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:

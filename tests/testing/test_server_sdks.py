@@ -487,6 +487,7 @@ async def test_bedrock_refuses_unknown_keys() -> None:
             assert "anthropic_version" in answer.json()["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retry_after", [0.01, 0.0])
 async def test_an_sdk_waits_for_the_seconds_of_retry_after(retry_after: float) -> None:
     busy = LoopbackError(429, "Slow down.", retry_after=retry_after)

@@ -110,6 +110,7 @@ def odd_texts() -> Iterator[str]:
     yield from ("", "a" * 20_000, " " * 5_000, "\n" * 2_000, "漢" * 3_000, "é" * 2_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_splintr_agrees_with_tiktoken_on_every_text(
     encoding: str, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -197,6 +198,7 @@ def test_a_ranks_file_is_read_once_and_again_after_a_change(
     assert reads == [file, file]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [" " * 1_000_000, " " * 1_000_001 + "x"], ids=["spaces", "spaces and a letter"])
 def test_a_text_that_tiktoken_refuses_is_counted_in_pieces(
     text: str, cache: Path, monkeypatch: pytest.MonkeyPatch
