@@ -77,7 +77,7 @@ def get_namespace_class() -> type[Namespace]:
 
 
 def check_printable(value: object) -> object:
-    """Returns a value that a template can print. Raises an error for other values.
+    """Returns `value` unchanged if a template can print the value. Otherwise, raises an error.
 
     Functions and generators, for example, cannot be printed, because their texts differ between processes.
     """

@@ -41,7 +41,7 @@ _COMPARISONS: Final = frozenset(
 
 
 def limit_filters(environment: Environment) -> None:
-    """Adds limits to all filters and tests of an environment."""
+    """Adds limits to the filters and tests of an environment that read or create large values."""
     filters, tests = environment.filters, environment.tests
     for name in filters.keys() - _FREE:
         filters[name] = _limit_filter(filters[name], _CHECKS.get(name))

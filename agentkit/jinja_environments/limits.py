@@ -203,7 +203,7 @@ def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int
     parts: Iterable[Any] = chain(value, value.values()) if hasattr(value, "values") else value
     size = inner = 0
     for part in parts:
-        if type(part) is str:  # a faster way for most parts
+        if type(part) is str:  # fast path: most parts are strings, which need no recursive call
             size += len(part) + ITEM_SIZE
             continue
         part_size, part_nesting = _find_size(part, sizes, outer + 1)

@@ -70,7 +70,7 @@ class BlockLegalizer(MediaLegalizer):
         pairs: list[tuple[Block, int]] = []
         for index, block in enumerate(msg.blocks):
             if type(block) is TextBlock and block.state is None and block.text and not block.text.isspace():
-                pairs.append((block, index))  # no rule changes a non-empty text block without opaque state
+                pairs.append((block, index))  # fast path: no rule changes such a text block
             else:
                 legalize = RULES[block.type].legalize
                 pairs.extend((legal, index) for legal in legalize(self, block, (index,), msg))

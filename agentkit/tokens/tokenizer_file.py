@@ -12,7 +12,7 @@ __all__ = ["read_tokenizer"]
 
 
 def read_tokenizer(file: Path, place: str) -> Any:
-    """Returns the `tokenizers.Tokenizer` in a file. The tokenizer does not cut or pad texts.
+    """Returns the `tokenizers.Tokenizer` in a file. Truncation and padding are off.
 
     Args:
         file: Path of a `tokenizer.json`.
