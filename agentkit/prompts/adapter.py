@@ -322,7 +322,7 @@ class Adapter(ObservedSteps, ABC):
         Raises:
             ParseError: The reply lacks an output, a value is invalid, or the reply was cut off, refused or
                 filtered. The attribute `partial` of the error contains the outputs that were parsed.
-            OptionError: `reply` is neither a message nor a text.
+            OptionError: `reply` is neither a message nor a string.
         """
         text = reply if isinstance(reply, str) and is_encodable(reply) else get_reply_text(_as_message(reply))
         shown = self.select_fields(signature)

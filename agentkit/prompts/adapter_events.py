@@ -59,7 +59,8 @@ class ObservedSteps:
         super().__init_subclass__(**options)
         for name, step in _STEPS.items():
             owner = next((base for base in cls.__mro__ if name in vars(base)), None)
-            # A method of another adapter class already reports its calls. A mixin need not be an adapter class.
+            # A method that another adapter class defines already reports its calls. A method of a mixin may not,
+            # because a mixin need not be an adapter class.
             if owner is cls or not (owner is None or issubclass(owner, ObservedSteps)):
                 method = vars(owner)[name]
                 if isfunction(method):

@@ -1,6 +1,6 @@
 """`ask`: sends a typed prompt to a model and returns the validated value of the reply.
 
-A reply that cannot be parsed leads to one of two further model calls:
+After a reply that cannot be parsed, `ask` makes one of two further model calls, if possible:
 
 - If the reply is not in the format of the adapter, and the adapter has a fallback adapter, the fallback adapter
   writes new messages. Tool calls that were run, and their results, follow the new messages. A fallback adapter is
@@ -8,6 +8,8 @@ A reply that cannot be parsed leads to one of two further model calls:
 - Otherwise, if `retries` allows a retry, the reply and a `Feedback` with the error are appended to the messages.
   If the reply has tool calls, the `Feedback` is the result of each call. The earlier messages stay unchanged, so
   that the provider's prompt cache can reuse them.
+
+If neither model call is possible, `ask` raises a `NoAnswerError`.
 
 A reply with tool calls is a result, even if it has no text.
 
@@ -68,8 +70,8 @@ async def ask(
         history: Messages, earlier turns and feedback that precede the request.
         tools: Tools that the model may call.
         run_tools: Maximum number of rounds in which `ask` runs tool calls. With 0, no tool calls are run, and the
-            result contains them. Outputs that the text of such a reply lacks are None. If a reply calls a tool
-            without a function, none of its tool calls are run, and there is no further round.
+            result contains them. If the text of a reply with tool calls lacks an output, this output is None. If a
+            reply calls a tool without a function, none of its tool calls are run, and there is no further round.
         mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
         retries: Maximum number of further model calls after replies that cannot be parsed. The first call with a
             fallback adapter and the calls after tool results do not count.

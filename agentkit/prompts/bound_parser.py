@@ -81,7 +81,7 @@ class BoundParser:
     def _name_output(self, error: ParseError) -> ParseError:
         """Returns an error whose place begins with the name of an output instead of `reply`.
 
-        An error of the complete reply is returned unchanged.
+        An error about the complete reply is returned unchanged.
         """
         path = error.place.removeprefix("reply")
         if not path.startswith((".", "[")) or path == error.place:

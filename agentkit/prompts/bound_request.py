@@ -122,7 +122,7 @@ def choices(request: Signature[Any] | type[Signature[Any]]) -> tuple[Any, ...]:
         request: Bound request or signature.
 
     Raises:
-        OptionError: The signature has several outputs, or the output has another type.
+        OptionError: The signature does not have exactly one output, or the output has another type.
     """
     field = _only_output(request)
     if field.type is bool:
@@ -143,7 +143,7 @@ def default(request: Signature[Any] | type[Signature[Any]]) -> Any:
         request: Bound request or signature.
 
     Raises:
-        OptionError: The signature has several outputs, or the output has no default.
+        OptionError: The signature does not have exactly one output, or the output has no default.
     """
     return _only_output(request).get_default()
 

@@ -37,7 +37,8 @@ class ChatAdapter(Adapter):
     """Adapter whose prompts and replies have one section for each field.
 
     A section is the header line `[[ ## name ## ]]` with the value below it. If a line of a value looks like a
-    header, a backslash is written before it. The line then cannot begin the section of another field.
+    header, the adapter writes a backslash before the header. The line then cannot begin the section of another
+    field.
 
     Raises:
         MissingExtraError: The package json-repair of the extra `prompts` is not installed.

@@ -19,7 +19,7 @@ _MISSING: Final = object()
 
 
 class UndefinedTypeError(OptionError):
-    """Undefined name in the type of a field. The module may define the name later."""
+    """Error for an undefined name in the type of a field. The module may define the name later."""
 
 
 @dataclass

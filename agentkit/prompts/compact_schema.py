@@ -89,7 +89,7 @@ def _write(annotation: Any, depth: int, models: tuple[type, ...], place: str) ->
 
 
 def _write_special(annotation: Any) -> str:
-    """Returns the listing of a special type, such as `Code`. Returns an empty text for any other type."""
+    """Returns the listing of a special type, such as `Code`. Returns an empty string for any other type."""
     if is_tool_calls(annotation):
         return _TOOL_CALLS
     if isinstance(annotation, type) and get_origin(annotation) is None and issubclass(annotation, Code):

@@ -284,7 +284,7 @@ def _parse_yaml(text: str, file: str) -> object:
     except ImportError:
         raise MissingExtraError("pyyaml", "prompts", "Loading examples") from None
     try:
-        return as_template_value(yaml.safe_load(text), file)  # YAML dates become texts
+        return as_template_value(yaml.safe_load(text), file)  # YAML dates become strings
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise MessageError(file, f"invalid YAML ({as_one_line(str(error))})", "Fix the file.") from None
 

@@ -38,8 +38,7 @@ class FieldStreamParser:
 
     Together, the deltas of a field are the text from which its value is parsed. Some outputs are not in the text:
     defaults, thinking, citations and tool calls. The events of such outputs come last, with one delta unless the
-    value is None.
-    A field whose value is invalid has no FieldEnd, and `finish` raises the error.
+    value is None. A field whose value is invalid has no FieldEnd, and `finish` raises the error.
 
     This class has no rules for the format of a reply. The class works for any adapter, but only the last `drain`
     returns events. A subclass for one format overrides `read` and `read_end`. These methods call

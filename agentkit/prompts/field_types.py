@@ -61,7 +61,7 @@ def _read_text(value: object, key: str) -> str:
     """
     text = _unwrap(value, key)
     if not isinstance(text, str):
-        raise ValueError(f'expected a text or {{"{key}": text}}')
+        raise ValueError(f'expected a string or {{"{key}": string}}')
     return text
 
 
@@ -250,13 +250,13 @@ def read_citations(msg: Msg) -> tuple[Citation, ...]:
 class History(Sequence[Mapping[str, Any]]):
     """Earlier turns of the same task, as DSPy stores them: one dict of field values (a row) for each turn.
 
-    The rows are stored unchanged. pydantic accepts a sequence of rows, or a dict `{"messages": …}`.
+    The object stores the rows unchanged. pydantic accepts an iterable of rows, or a dict `{"messages": …}`.
 
     Args:
         messages: The rows.
 
     Raises:
-        OptionError: `messages` is not a sequence of dicts with field names.
+        OptionError: `messages` is not an iterable of dicts with field names.
 
     Example:
         >>> len(History([{"question": "2 + 2?", "answer": "4"}]))

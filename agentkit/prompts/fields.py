@@ -277,7 +277,8 @@ class SignatureField:
         """Validates a JSON value that `dump` returned, and returns the value of the field.
 
         Raises:
-            MessageError: The field is an input, and the value does not fit its type or a constraint.
+            MessageError: `value` is not a JSON value. Or the field is an input, and the value does not fit its
+                type or a constraint.
             ParseError: The field is an output, and the value does not fit its type or a constraint.
             OptionError: pydantic does not support the type, or a constraint does not fit the type.
         """

@@ -64,8 +64,8 @@ class HistoryRow:
 def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureField]) -> HistoryRow:
     """Reads a row of a history, and the tool calls and results in the row.
 
-    Fields of the prompt that are no outputs for tool calls are skipped. The first of the other values that has one
-    of these formats contains the tool calls:
+    Fields that the prompt shows are skipped, except fields of the type `list[ToolUseBlock]`. The first of the
+    other values that has one of these formats contains the tool calls:
 
     - a dict with the key `tool_calls`, and perhaps with the key `tool_call_results`, as DSPy 3.4.1 stores them;
     - a list of tool calls and their results: blocks, dicts as `Msg.to_dict` writes blocks, or dicts with the keys
@@ -97,7 +97,9 @@ def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureF
         except RecursionError:
             raise OptionError(path, "the value is nested too deeply", "Pass a value with fewer levels.") from None
         if found.results and not found.calls:
-            raise OptionError(path, "has tool results but no tool calls", "Add the calls, or remove the results.")
+            raise OptionError(
+                path, "the value has tool results but no tool calls", "Add the calls, or remove the results."
+            )
         return replace(found, values={**row, name: found.calls})
     return HistoryRow(row)
 

@@ -175,7 +175,7 @@ def _describe_compact(signature: _AnySignature) -> str:
 
 
 def _dump_indented(value: BaseModel | Code | Reasoning) -> str:
-    """Returns a value as JSON text, or an empty text if JSON cannot represent the value.
+    """Returns a value as JSON text, or an empty string if JSON cannot represent the value.
 
     The JSON of a pydantic model is indented, and its keys are the aliases of the fields.
     """

@@ -85,7 +85,7 @@ class JSONStreamParser(FieldStreamParser):
         self._depth = 0  # number of open brackets in the current value
         self._in_string = False  # True inside a string in a list or an object
         self._is_escaped = False  # True after a backslash in a string in a list or an object
-        self._is_exact = True  # False if `read_json` may find other values than this parser
+        self._is_exact = True  # False if `read_json` and this parser may find different values
         self._first_values: dict[str, Any] = {}  # first value of each key, before the first damaged JSON
 
     @classmethod
@@ -287,7 +287,7 @@ class JSONStreamParser(FieldStreamParser):
         self.add_text(text)
 
     def _end_value(self) -> None:
-        """Ends the current field. If `read_json` may find another value, the FieldEnd comes after `finish`."""
+        """Ends the current field. If `read_json` may find a different value, the FieldEnd comes after `finish`."""
         self._add_value("".join(self._space))
         self._space.clear()
         text = "".join(self._text)

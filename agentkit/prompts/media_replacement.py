@@ -27,7 +27,8 @@ def replace_media(value: object, mark: Callable[[MediaBlock], str]) -> object:
         mark: Function that returns the text for a media block.
 
     Returns:
-        The value itself if it contains no media blocks and no tools. Otherwise a list or a dict.
+        The value itself if it contains no media blocks and no tools. For a media block or a tool, its text. For
+        any other value, a list or a dict with these texts.
 
     Raises:
         RecursionError: The value is nested too deeply.
@@ -48,7 +49,7 @@ def replace_media(value: object, mark: Callable[[MediaBlock], str]) -> object:
 
 
 def _is_plain(value: object) -> bool:
-    """Returns True if a value is a text, a number, a boolean or None, or a list of such values."""
+    """Returns True if a value is a string, a number, a boolean or None, or a list of such values."""
     if type(value) is list:
         return PLAIN_TYPES.issuperset(map(type, cast("list[object]", value)))
     return type(value) in PLAIN_TYPES

@@ -61,7 +61,7 @@ class ReplyFormat:
 
 @dataclass(frozen=True)
 class ToolRequests:
-    """Tool calls that a reply has instead of an answer. See `Parser.with_tools`.
+    """Tool calls that a reply has instead of a value. See `Parser.with_tools`.
 
     Attributes:
         tool_calls: The tool calls, in the order of the reply.
@@ -97,10 +97,10 @@ class Parser(Generic[T]):
         Raises:
             ParseError: The reply was cut off, refused or filtered, or does not contain a valid value. The
                 attribute `message` is the reply if the reply is a `Msg`.
-            OptionError: The reply is neither a `Msg` nor a text, or the parser needs a type and has none.
+            OptionError: The reply is neither a `Msg` nor a string, or the parser needs a type and has none.
         """
         if not isinstance(cast("object", reply), Msg | str):
-            reason = f"expected a Msg or a text, got {type(reply).__name__}"
+            reason = f"expected a Msg or a string, got {type(reply).__name__}"
             raise OptionError("reply", reason, "Pass the message that the model returned.")
         try:
             return self.read(reply)

@@ -157,7 +157,7 @@ def _make_tool(type: Any) -> Tool:
     if not has_object_root(schema):
         definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
         schema = {"type": "object", "properties": {VALUE_KEY: schema}, "required": [VALUE_KEY], **definitions}
-    # The name of a generic type, such as "Literal", is not a good name for a tool.
+    # The name of a generic type, such as "Literal", tells the model nothing about the purpose of the tool.
     name = str(getattr(type, "__name__", "")) if get_origin(type) is None else ""
     return Tool(name if _is_tool_name(name) else "answer", description, find_root(schema))
 

@@ -1,4 +1,4 @@
-"""`Prediction`: the result of `ask`, with the value, the reply and all attempts."""
+"""`Prediction`: the result of `ask` or `stream`, with the value, the reply and all attempts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Outputs(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Attempt:
-    """One reply that `ask` tried to parse.
+    """One reply that `ask` or `stream` tried to parse.
 
     Attributes:
         messages: Messages of the request that led to the reply.
@@ -77,7 +77,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Prediction(Generic[T]):
-    """Result of `ask`.
+    """Result of `ask` or `stream`.
 
     Attributes:
         value: For a `Signature[T]`, a value of the type T. For any other signature, an `Outputs` object. If the
@@ -85,7 +85,7 @@ class Prediction(Generic[T]):
         message: The reply with the value.
         messages: The messages of the request, and the reply. The current request is no longer pinned, so that a
             budget may drop it when these messages are the history of a later request.
-        attempts: All replies that `ask` tried to parse, in order. The last reply has the value.
+        attempts: All replies that `ask` or `stream` tried to parse, in order. The last reply has the value.
         tool_calls: Tool calls of the reply.
         error: Error that a parser with `.or_error()` returned as a value. None if there is no such error.
     """

@@ -19,7 +19,10 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 
 
 def is_prefix(item: SignatureField) -> bool:
-    """Returns True if an input has the name `prefix` and a type such as `list[Msg | Feedback]`."""
+    """Returns True if an input has the name `prefix` and a type such as `list[Msg | Feedback]`.
+
+    The items of the list may be `Msg`, `Feedback` and `Example` objects.
+    """
     arguments = get_args(item.type)
     if item.name != "prefix" or len(arguments) != 1 or get_origin(item.type) is not list:
         return False

@@ -74,13 +74,13 @@ class PromptAdapter(Adapter):
 
     A mode is another way to answer, with its own prompts and its own format of the reply. `modes` has an adapter
     for each mode. The adapter of a mode writes the requests and examples in this mode, and parses the replies.
-    This adapter needs only the options that differ from the options of the outer adapter.
+    The adapter of a mode needs only the options that differ from the options of the outer adapter.
 
     With the parser `tool_call`, the reply of an example is a tool call. The result of this tool call is the text
     "Done.", because APIs accept no tool call without a result.
 
     Attributes:
-        system: Template of the system prompt. An empty text omits the system prompt. None means the default (see
+        system: Template of the system prompt. An empty string omits the system prompt. None means the default (see
             `agentkit.prompts.prompt_adapter`).
         user: Template of the user message. None means the default.
         feedback: Template of a `Feedback`. None means the default.
@@ -227,7 +227,7 @@ class PromptAdapter(Adapter):
         outputs: Mapping[str, Any],
         examples: Iterable[Example] = (),
     ) -> list[Msg]:
-        """Returns the messages of a request and a reply with the given outputs, for example for training."""
+        """Returns the messages of a request and a reply with the given outputs, for example as training data."""
         shown = self.select_fields(signature)
         reply = self._create_turns(shown).write_reply(Example({}, outputs), self._find_mode(self.mode), "reply")
         return [*self.format(signature, inputs, examples=examples), reply]
@@ -251,8 +251,8 @@ class PromptAdapter(Adapter):
     def format_demos(self, signature: _AnySignature, examples: Iterable[Example]) -> list[Msg]:
         """Returns the messages of the examples: a user message and a reply for each example.
 
-        An example may lack outputs, or have only tool calls. An example without outputs and tool calls is omitted.
-        If the signature has inputs, an example without inputs is omitted too.
+        An example may lack some outputs, or have only tool calls. An example with neither outputs nor tool calls
+        is omitted. If the signature has inputs, an example without inputs is omitted too.
         """
         rows: list[tuple[bool, str, Example]] = []
         for index, example in enumerate(examples):
@@ -340,11 +340,11 @@ class PromptAdapter(Adapter):
         return join_segments([*segments, f"\n\n{suffix}"] if suffix else segments)
 
     def format_field_description(self, signature: _AnySignature) -> str:
-        """Returns an empty text, because templates describe the fields."""
+        """Returns an empty string, because templates describe the fields."""
         return ""
 
     def format_field_structure(self, signature: _AnySignature) -> str:
-        """Returns an empty text, because templates describe the format."""
+        """Returns an empty string, because templates describe the format."""
         return ""
 
     def format_task_description(self, signature: _AnySignature) -> str:
@@ -356,7 +356,7 @@ class PromptAdapter(Adapter):
         return [f"{field.name}: ", *write_content(field, value)]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns an empty text, because templates describe the format."""
+        """Returns an empty string, because templates describe the format."""
         return ""
 
     def format_assistant_message_content(
@@ -398,7 +398,7 @@ class PromptAdapter(Adapter):
 
         Raises:
             ParseError: The reply does not contain a valid value.
-            OptionError: `reply` is neither a message nor a text, or the parser does not fit the outputs.
+            OptionError: `reply` is neither a message nor a string, or the parser does not fit the outputs.
         """
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
         shown = self.select_fields(signature)

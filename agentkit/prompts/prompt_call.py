@@ -101,8 +101,8 @@ class PromptCall:
         if viewer is None:
             return msgs
         given = self._list_given_ids()
-        # Adapters name their replies "assistant". A message of the application with this name stays unchanged, but
-        # in the prefix of an example, such a message is a copy that `given` does not contain.
+        # Adapters name their replies "assistant". Messages of the application may have this name too, and keep it.
+        # The prefix of an example is an exception, because its messages are copies that `given` does not contain.
         return [
             replace(msg, name=viewer) if msg.name == msg.role == "assistant" and id(msg) not in given else msg
             for msg in msgs

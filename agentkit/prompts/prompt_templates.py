@@ -37,10 +37,10 @@ class PromptTemplates:
     that has the file is used. A template can include or import only the `*.jinja` files of the folders. The name
     of such a file is its path in the folder, as in `{% include "parts/rules.jinja" %}`.
 
-    An undefined name in a template is an error (see `prompt_environment`). Models and dataclasses in variables
-    become dicts, so that templates have no access to Python objects. `data.NAME` in a template is the content of
-    the file `NAME.data.yaml` in the data folders. If two data folders have a file of the same name, both files
-    must contain a list, and the lists are concatenated.
+    An undefined name in a template is an error (see `prompt_environment`). Pydantic models and dataclasses in
+    variables become dicts, so that templates have no access to Python objects. `data.NAME` in a template is the
+    content of the file `NAME.data.yaml` in the data folders. If two data folders have a file of the same name,
+    both files must contain a list, and the lists are concatenated.
 
     Attributes:
         folders: Folders with templates.
@@ -89,7 +89,7 @@ class PromptTemplates:
         Args:
             name: Name of the signature.
             kind: Kind of the prompt, such as `system`.
-            variables: Values by name. Models, dataclasses and JSON values are allowed.
+            variables: Values by name. Pydantic models, dataclasses and JSON values are allowed.
             default: Text of the template if no folder has the file `{name}.{kind}.jinja`.
 
         Raises:
@@ -205,7 +205,7 @@ def _check_folders(option: str, folders: Iterable[str | Path]) -> list[str | Pat
 
 
 def _read_templates(folders: Iterable[Path]) -> dict[str, str]:
-    """Returns all templates by path. If several folders have the same path, the first of these folders is used."""
+    """Returns all templates by path. If several templates have the same path, the first of them is used."""
     sources: dict[str, str] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*.jinja")):

@@ -116,6 +116,6 @@ class PromptTexts:
         name = f"__{kind}_prompt__"
         own: object = getattr(self.signature, name, None)
         if own is not None:
-            check_option(f"{self.signature.__name__}.{name}", own, str, "Assign a text.")
+            check_option(f"{self.signature.__name__}.{name}", own, str, "Assign a string.")
             return cleandoc(str(own)).strip()
         return self.signature.instructions if kind == "system" else _DEFAULTS.get(kind)

@@ -133,8 +133,8 @@ class PromptTurns:
 def is_usable(signature: _AnySignature, example: Example) -> bool:
     """Returns True if an example has at least one input and one output.
 
-    Tool calls and the text of a reply count as outputs. If the signature has no inputs, the
-    example needs only an output.
+    Tool calls and the text of a reply count as outputs. If the signature has no inputs, the example needs only an
+    output.
     """
     return _has_inputs(signature, example) and _has_answer(signature, example)
 

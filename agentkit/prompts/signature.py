@@ -126,7 +126,7 @@ class SignatureMeta(type):
         return cls._find_instructions() or cls._describe_fields()
 
     def with_instructions(cls: type[_Class], instructions: str) -> type[_Class]:
-        """Returns a signature with other instructions. An empty text selects the default instructions."""
+        """Returns a signature with other instructions. An empty string selects the default instructions."""
         check_text("signature.instructions", instructions)
         signature = cast("SignatureMeta", cls)
         return signature._derive(signature.fields, cleandoc(instructions))
@@ -211,7 +211,7 @@ class SignatureMeta(type):
         return f"Given the fields {inputs}, produce the fields {outputs}."
 
     def _find_instructions(cls) -> str:
-        """Returns the explicit instructions, or an empty text if there are none."""
+        """Returns the explicit instructions, or an empty string if there are none."""
         for base in cls.__mro__:
             own = base.__dict__.get("_own")
             if own is not None and (own.instructions or own.edited is not None):
@@ -388,5 +388,5 @@ def _as_field(name: str, field: object, type: Any) -> SignatureField:
 def _check_tags(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in cast("list[object]", value)):
         return tuple(cast("list[str]", value))
-    reason = f"expected a tuple or list of texts, got {shorten_repr(cast('object', value), 60)}"
-    raise OptionError(f"{name}.tags", reason, "Assign a tuple of texts.")
+    reason = f"expected a tuple or list of strings, got {shorten_repr(cast('object', value), 60)}"
+    raise OptionError(f"{name}.tags", reason, "Assign a tuple of strings.")

@@ -40,7 +40,7 @@ def read_signature_text(text: str, types: Mapping[str, Any] | None = None) -> di
         OptionError: The text is malformed, a type is unknown, or two fields have the same name.
     """
     if not isinstance(text, str):
-        raise _error(f"expected a text, got {type(text).__name__}", 'Pass a text such as "question -> answer".')
+        raise _error(f"expected a string, got {type(text).__name__}", 'Pass a text such as "question -> answer".')
     sides = text.split("->")
     if len(sides) != 2:
         reason = f"expected exactly one '->', got {len(sides) - 1} in {shorten_repr(text, 80)}"
@@ -63,7 +63,7 @@ def _read_side(side: str, types: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
             yield parameter.arg, _TypeReader(types).read(parameter.annotation)
         except RecursionError:
             reason = f"the type of {parameter.arg!r} is nested too deeply"
-            raise _error(reason, "Pass the type in types=….") from None
+            raise _error(reason, "Use a name for the type, and pass types={'NAME': …}.") from None
 
 
 def _parse_parameters(side: str) -> list[ast.arg]:
@@ -141,7 +141,7 @@ class _TypeReader:
             raise _error(f"{_show(node)} is not a type ({error})", "Use a type that accepts [].") from None
 
     def _read_argument(self, node: ast.expr, base: Any) -> Any:
-        """Returns an argument in the brackets of a type: a type, `...` for a tuple, or a text for `Code`."""
+        """Returns an argument in the brackets of a type: a type, `...` for a tuple, or a string for `Code`."""
         if isinstance(node, ast.Constant):
             if node.value is ... and base in (tuple, typing.Tuple):  # noqa: UP006 - the name Tuple is in the set
                 return ...
@@ -158,7 +158,7 @@ def _read_constant(node: ast.expr) -> Any:
         value = ...
     if value is not None and not isinstance(value, str | int | bytes):
         reason = f"{_show(node)} cannot be a member of a Literal"
-        raise _error(reason, "Use texts, integers, True, False or None.")
+        raise _error(reason, "Use strings, bytes, integers, True, False or None.")
     return value
 
 
@@ -214,7 +214,7 @@ def _show(node: ast.expr) -> str:
     try:
         return shorten_repr(ast.unparse(node), 60)
     except RecursionError:
-        return "the type"
+        return "the expression"
 
 
 def _error(reason: str, advice: str) -> OptionError:

@@ -22,8 +22,9 @@ class StreamedText:
     """Text of a reply that is still arriving.
 
     The text blocks are in the order of the reply, even if pieces of several blocks arrive alternately. A line
-    break precedes a text block if another block is before it, or if it begins with a section marker. The first
-    characters of a block are held back while they may begin a marker. The prefix `NAME:` with the viewer's name is
+    break precedes a text block if it begins with a section marker, or if a block of another type is between the
+    text block and the previous text block. The first characters of a block are held back while they may begin a
+    marker. The prefix `NAME:` with the viewer's name is
     omitted, so the first characters of the reply are held back until they differ from this prefix. White space at
     the start of the reply is omitted too.
 
@@ -95,7 +96,7 @@ class StreamedText:
         return self._add(text or "")
 
     def _strip_prefix(self, text: str) -> str:
-        """Returns an empty text while the text may be the prefix, and then all text without the prefix."""
+        """Returns an empty string while the text may be the prefix, and then all text without the prefix."""
         self._head += text
         if any(map(self._can_be_prefix, self._spellings)):
             return ""

@@ -45,11 +45,11 @@ def copy_values(values: Mapping[str, Any], place: str) -> dict[str, Any]:
 def as_template_value(value: object, place: str) -> Any:
     """Converts a value to JSON values and records. The result shares no list or dict with the value.
 
-    Models and dataclasses become a `TemplateRecord`, and a set becomes a sorted list. Any other object is
+    Pydantic models and dataclasses become a `TemplateRecord`, and a set becomes a sorted list. Any other object is
     converted as pydantic writes it in JSON: an enum becomes its value, and a date becomes its ISO text.
 
     Args:
-        value: JSON value, model, dataclass, or a container of these.
+        value: JSON value, pydantic model, dataclass, or a container of these.
         place: Place of the value in errors.
 
     Raises:
@@ -92,7 +92,7 @@ def _convert_leaf(value: object, place: str) -> Any:
     except (PydanticSerializationError, ValueError, RecursionError):
         pass
     reason = f"a value of type {type(cast('object', value)).__name__} cannot be written as JSON"
-    raise OptionError(place, reason, "Pass JSON values, models or dataclasses.")
+    raise OptionError(place, reason, "Pass JSON values, pydantic models or dataclasses.")
 
 
 def _convert_model(model: BaseModel, place: str, depth: int) -> Any:
@@ -102,7 +102,7 @@ def _convert_model(model: BaseModel, place: str, depth: int) -> Any:
         non_defaults = dump_model(model, exclude_defaults=True)
     except (ValueError, RecursionError) as error:
         reason = f"the model {type(model).__name__} cannot be written as JSON ({error})"
-        raise OptionError(place, reason, "Pass JSON values, models or dataclasses.") from None
+        raise OptionError(place, reason, "Pass JSON values, pydantic models or dataclasses.") from None
     if not isinstance(dumped, dict):
         return dumped
     values = cast("dict[str, Any]", dumped)

@@ -109,7 +109,7 @@ class TwoStepAdapter(Adapter):
         return [f"{field.name}: ", *(write_content(field, value) if text is None else [text])]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
-        """Returns an empty text, because the reply has no format."""
+        """Returns an empty string, because the reply has no format."""
         return ""
 
     def format_assistant_message_content(
@@ -137,10 +137,10 @@ class TwoStepAdapter(Adapter):
         has tool calls but no text needs no second model call. All other outputs of such a reply are None.
 
         Raises:
-            ParseError: The second model found no valid outputs, or one of the replies ended early. The attributes
-                `message` and `text` contain the reply of the first model.
+            ParseError: The reply has no text, the second model found no valid outputs, or one of the replies ended
+                early. The attributes `message` and `text` contain the reply of the first model.
             ModelError: The second model call fails.
-            OptionError: `reply` is neither a message nor a text.
+            OptionError: `reply` is neither a message nor a string.
         """
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
         check_reply_end(reply)

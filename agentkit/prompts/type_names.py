@@ -17,8 +17,9 @@ def type_name(annotation: Any) -> str:
     - A class has its own name. Media blocks have the names of DSPy's types: `Image`, `Audio`, `Document`. A video
       block has the name `Video`. `list[ToolUseBlock]` has the name `ToolCalls`. `Reasoning` has the name `str`.
     - `X | None` and `Optional[X]` are both `Union[X, NoneType]`.
-    - A text in a `Literal` is in single quotes. If the text contains only single quotes, it is in double quotes.
-      If the text contains both, it is in single quotes, and a backslash precedes each of its own single quotes.
+    - A string in a `Literal` is in single quotes. If the string contains single quotes but no double quotes, it is
+      in double quotes. If the string contains both, it is in single quotes, and a backslash precedes each of its
+      own single quotes.
 
     >>> type_name(dict[str, int | None])
     'dict[str, Union[int, NoneType]]'

@@ -98,7 +98,7 @@ def _read_nullable_text(value: object, value_type: ValueType, is_json: bool) -> 
 
 
 class _NoMemberError(Exception):
-    """A value is not a member of a `Literal` or an enum."""
+    """Error for a value that is not a member of a `Literal` or an enum."""
 
 
 _WRAPPED: Final = re.compile(r"(?:Literal|str)\[(.*)\]", re.DOTALL)

@@ -44,7 +44,7 @@ def is_open_tag(text: str, start: int) -> bool:
 
 
 class _Tag(NamedTuple):
-    """Tag in a text. `kind` is `/` (closing tag), `empty` (such as `<a />`), or an empty text (opening tag)."""
+    """Tag in a text. `kind` is `/` (closing tag), `empty` (such as `<a />`), or an empty string (opening tag)."""
 
     kind: str
     name: str
@@ -88,7 +88,7 @@ class _Document:
         return cls(text, tags, ends, closings)
 
     def list_elements(self, first: int, last: int, names: Collection[str] = ()) -> Iterator[Element]:
-        """Yields the outermost elements between two tags.
+        """Yields the outermost elements whose tags have indexes from `first` to `last - 1`.
 
         If an opening tag with a name in `names` has no balanced closing tag, its element ends at the next closing
         tag of this name.

@@ -130,7 +130,7 @@ class XMLStreamParser(FieldStreamParser):
         return end
 
     def _hold(self, text: str) -> None:
-        """Holds text back until the next piece."""
+        """Holds text back until the next piece. If the text is too long, the parser stops."""
         if len(text) > _MAX_HELD:
             self._stop()
         elif text:

@@ -66,7 +66,7 @@ class _Schema:
 
     @property
     def choices(self) -> list[_Schema]:
-        """Schemas of the members of a union. Empty if the type is no union."""
+        """Schemas of the members of a union. Empty if the type is not a union."""
         return [self.part(choice) for choice in as_list(self.schema.get("anyOf", self.schema.get("oneOf")))]
 
     @property
@@ -129,7 +129,7 @@ def _get_reference(schema: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Identity:
-    """Cache key that compares types by identity. `int | str` and `str | int` are equal but have other schemas."""
+    """Cache key that compares types by identity, because `int | str == str | int`, but their schemas differ."""
 
     annotation: Any
 
@@ -162,7 +162,7 @@ def _build_schema(key: _Identity) -> _Schema:
 def describe_tags(tag: str, annotation: Any) -> str:
     """Returns the tags of a type with `...` in place of the values.
 
-    If a type contains itself, the description ends at its second occurrence.
+    If a type contains itself, its second occurrence is written as `...`.
 
     >>> describe_tags("stops", list[str])
     '<stops><item>...</item></stops>'
@@ -296,7 +296,10 @@ _CONSTANTS: Final = {"True": True, "true": True, "False": False, "false": False}
 
 
 def _read_text(element: Element, schema: _Schema) -> Any:
-    """Reads the value of an element without children. If any value is allowed, reads numbers and booleans too."""
+    """Reads the value of an element without children, by the type in the schema.
+
+    If the schema allows any value, a number or boolean is read as such, and an empty tag is read as None.
+    """
     text = element.text
     members = as_list(schema.schema.get("enum"))
     if members:

@@ -36,7 +36,7 @@ def test_pydantic_validates_reasoning(value: object) -> None:
 
 @each_case("value", [5, None, {"text": "a"}, {"content": 5}, {"content": "a", "more": 1}])
 def test_pydantic_refuses_other_reasoning(value: object) -> None:
-    with pytest.raises(ValidationError, match="expected a text or"):
+    with pytest.raises(ValidationError, match="expected a string or"):
         TypeAdapter(Reasoning).validate_python(value)
 
 
@@ -75,7 +75,7 @@ def test_pydantic_reads_code(value: object, code: str) -> None:
 
 @each_case("value", [5, None, {"text": "a"}])
 def test_pydantic_refuses_other_code(value: object) -> None:
-    with pytest.raises(ValidationError, match="expected a text or"):
+    with pytest.raises(ValidationError, match="expected a string or"):
         TypeAdapter(Code).validate_python(value)
 
 

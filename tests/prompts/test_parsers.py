@@ -399,7 +399,7 @@ def test_strip_needs_a_text() -> None:
 
 @each_case("value", [None, 5, b"a"])
 def test_a_reply_is_a_message_or_a_text(value: Any) -> None:
-    with pytest.raises(OptionError, match="expected a Msg or a text"):
+    with pytest.raises(OptionError, match="expected a Msg or a string"):
         text.parse(value)
 
 

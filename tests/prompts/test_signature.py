@@ -153,7 +153,10 @@ REFUSED: Final[list[tuple[Callable[[], object], str]]] = [
         _declare_reserved_name,
         "name: Python reserves names such as '__len__'. Use a name without two underscores at both ends.",
     ),
-    (_declare_wrong_tags, "Wrong.tags: expected a tuple or list of texts, got 'one'. Assign a tuple of texts."),
+    (
+        _declare_wrong_tags,
+        "Wrong.tags: expected a tuple or list of strings, got 'one'. Assign a tuple of strings.",
+    ),
     (
         Signature,
         "signature: expected a signature text, got ''. "

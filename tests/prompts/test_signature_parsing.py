@@ -115,7 +115,7 @@ REFUSED: Final[list[tuple[Any, str]]] = [
         "a -> b -> c",
         "expected exactly one '->', got 2 in 'a -> b -> c'. Pass a text such as \"question -> answer\".",
     ),
-    (3, 'expected a text, got int. Pass a text such as "question -> answer".'),
+    (3, 'expected a string, got int. Pass a text such as "question -> answer".'),
     ("a b -> c", f"cannot parse 'a b'. {_WRITE}"),
     ("a): pass\nclass X: pass\ndef f(b -> c", rf"cannot parse 'a): pass\nclass X: pass\ndef f(b'. {_WRITE}"),
     ("a, /, b -> c", f"'a, /, b' contains '*' or '/'. {_WRITE}"),
@@ -137,8 +137,14 @@ REFUSED: Final[list[tuple[Any, str]]] = [
     ("a: (int, str) -> c", f"'(int, str)' is not a type. {_TYPES}"),
     ("a: __import__('os') -> c", f"\"__import__('os')\" is not a type. {_TYPES}"),
     ("a: int & str -> c", f"'int & str' is not a type. {_TYPES}"),
-    ("a: Literal[b] -> c", "'b' cannot be a member of a Literal. Use texts, integers, True, False or None."),
-    ("a: Literal[1.5] -> c", "'1.5' cannot be a member of a Literal. Use texts, integers, True, False or None."),
+    (
+        "a: Literal[b] -> c",
+        "'b' cannot be a member of a Literal. Use strings, bytes, integers, True, False or None.",
+    ),
+    (
+        "a: Literal[1.5] -> c",
+        "'1.5' cannot be a member of a Literal. Use strings, bytes, integers, True, False or None.",
+    ),
     ("a: Optional[int, str] -> c", "'Optional[int, str]' is not a type. Pass one type to Optional."),
     (
         "a: int[str] -> c",
