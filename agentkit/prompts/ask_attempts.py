@@ -168,6 +168,6 @@ def _write_feedback(reply: Msg, feedback: str | tuple[Block, ...]) -> Msg:
     """
     if not reply.tool_uses:
         return Msg("user", feedback, "user")
-    output = cast("Any", feedback)  # a text, or blocks of texts and media
+    output = cast("Any", feedback)  # feedback has only text and media blocks, which a tool result may contain
     results = [ToolResultBlock(call.id, call.name, output, is_error=True) for call in reply.tool_uses]
     return Msg("tools", results, "user")

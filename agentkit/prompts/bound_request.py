@@ -122,7 +122,7 @@ def choices(request: Signature[Any] | type[Signature[Any]]) -> tuple[Any, ...]:
         request: Bound request or signature.
 
     Raises:
-        OptionError: The signature does not have exactly one output, or the output has another type.
+        OptionError: The signature does not have exactly one output, or the output has any other type.
     """
     field = _only_output(request)
     if field.type is bool:

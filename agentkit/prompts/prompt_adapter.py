@@ -139,7 +139,7 @@ class PromptAdapter(Adapter):
         for name, adapter in self.modes.items():
             check_mode(name, adapter, PromptAdapter)
         self._find_mode(self.mode)
-        get_empty_templates()  # raises MissingExtraError
+        get_empty_templates()  # raises MissingExtraError if a package is not installed
         require_json_repair()
 
     # -- modes -------------------------------------------------------------------------------------------------

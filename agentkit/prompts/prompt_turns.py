@@ -108,7 +108,9 @@ class PromptTurns:
             results: list[Block] = [*row.results]
             if row.calls:
                 has_answer = _has_answer(self.signature, Example({}, outputs))
-                if has_answer and msgs[-1].role == "user":  # the result of an answer that is a tool call
+                # The result of an answer that is a tool call joins the other results, because all tool calls of a turn
+                # need their results in the next message.
+                if has_answer and msgs[-1].role == "user":
                     results = [*msgs.pop().blocks, *results]
                 text = msgs.pop().blocks if has_answer else ()
                 msgs.append(Msg("assistant", [*text, *row.calls], "assistant"))

@@ -111,7 +111,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         self._events: deque[PromptEvent] = deque()
         self._last_events: list[PromptEvent] = []  # MessageEnd and later events, sent after the events of fields
         self._has_fields = False  # True after the first event of a field
-        self._fallback: tuple[PromptCall, list[Msg]] | None = None  # call that the next `_read` makes
+        self._fallback: tuple[PromptCall, list[Msg]] | None = None  # model call that the next `_read` makes
         self._has_ended = False
         self._attempts: list[Attempt] = []
         self._error: Exception | None = None

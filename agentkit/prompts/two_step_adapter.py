@@ -71,7 +71,7 @@ class TwoStepAdapter(Adapter):
             object.__setattr__(self, name, value)
         check_option("model", model, ChatModel)
         self.__post_init__()
-        ChatAdapter()  # raises MissingExtraError
+        ChatAdapter()  # raises MissingExtraError if json-repair is not installed
 
     # -- first call --------------------------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ class ValueType:
             json_text = _write_json(value) if self._is_strict else None
             if json_text is None:
                 raise
-        except TypeError as error:  # for example, `ge=0` and a text, if the type is `int | str`
+        except TypeError as error:  # pydantic cannot apply a constraint, such as `ge=0` to a text of `int | str`
             if not str(error).startswith("Unable to apply constraint"):
                 raise
             details = PydanticCustomError("constraint", "{reason}", {"reason": str(error)})
@@ -175,7 +175,7 @@ def as_json_value(value: object) -> Any:
     """
     try:
         json_value = to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
-    except (ValueError, TypeError, RecursionError) as error:  # for example, bytes are not UTF-8
+    except (ValueError, TypeError, RecursionError) as error:  # for example, bytes that are not UTF-8
         if type(error) in (ValueError, RecursionError):  # pydantic refuses values with more than 254 levels
             reason = "the value is nested too deeply, or refers to itself"
             raise OptionError("value", reason, "Pass a value with fewer levels.") from None

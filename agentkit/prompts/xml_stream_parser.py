@@ -182,7 +182,7 @@ class XMLStreamParser(FieldStreamParser):
             self._open(name, is_closing=is_closing, is_empty=is_empty)
         elif name == self._element:
             self._end_element(is_closing=is_closing)
-        elif self._is_output and "&" in tag:  # see `_read_reference`
+        elif self._is_output and "&" in tag:  # tags that follow decide whether the reference is decoded
             self._stop()
         elif self._is_output:
             self._has_tags = True

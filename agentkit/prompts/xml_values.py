@@ -101,7 +101,7 @@ class _Schema:
     def choose(self, names: set[str]) -> _Schema:
         """Returns the union member that fits a value with children of these names.
 
-        A value without children is a text, so the first member other than None is returned.
+        A value without children is a text. For such a value, returns the first member other than None.
         """
         choices = [choice for choice in self.choices if choice.type != "null"]
         if not names:
