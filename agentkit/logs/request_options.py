@@ -17,6 +17,7 @@ from agentkit.formatting.formatter import RequestOptions
 from agentkit.json_values import as_list, as_object, as_text, find_value, make_json_safe, parse_arguments
 from agentkit.logs.parsing import parse_log_text
 from agentkit.models.registry import load_provider
+from agentkit.reprs import shorten_repr
 from agentkit.tools.choices import ToolChoice, read_allowed_tools, read_tool_choice
 from agentkit.tools.json_schema import OutputSchema, as_output_schema
 from agentkit.tools.tool import Tool
@@ -161,7 +162,7 @@ def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iter
     if not isinstance(value, list | dict | None):
         raise MessageError(
             place,
-            f"expected a list of tools or a tool object, got {type(value).__name__}",
+            f"expected a list of tools or a tool object, got {shorten_repr(cast('object', value), 60)}",
             "Pass a list of tools.",
         )
     tools: list[Any] = [value] if isinstance(value, dict) else as_list(cast("object", value))

@@ -104,7 +104,7 @@ class ModelCall:
         return raised
 
     async def replan(self, error: ContextLengthError) -> bool:
-        """Replaces the plan with a shorter plan. Returns False if there is no shorter plan."""
+        """Replaces the plan with a shorter plan. Returns False if `retry` is None, or if no shorter plan fits."""
         retry, self.retry = self.retry, None
         plan = await retry.shorten(self.plan, error) if retry else None
         if plan is None:

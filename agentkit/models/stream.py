@@ -65,7 +65,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
     async def __aenter__(self) -> Self:
         if self._call is not None:
-            raise InputError("stream", "already opened", "Call model.stream() for each reply.")
+            raise InputError("stream", "the stream was already opened", "Call model.stream() for each reply.")
         try:
             self._call = await self._create_call()
             await self._open()
@@ -246,4 +246,4 @@ def _as_failure(parser: StreamParserBase) -> Failure:
 
 
 def _not_open() -> InputError:
-    return InputError("stream", "not open", "Use `async with model.stream(…) as stream:`.")
+    return InputError("stream", "the stream is not open", "Use `async with model.stream(…) as stream:`.")

@@ -163,8 +163,8 @@ class StreamParserBase(ABC):
             chunk: Native event as an SDK object or a dict, or a piece of the raw stream as bytes or text.
 
         Raises:
-            MessageError: If the chunk is neither an event nor a piece of the raw stream, if an event is too long
-                or nested too deeply, or if `finish` was called before.
+            MessageError: If `chunk` has another type, if an event is too long or nested too deeply, or if
+                `finish` was called before.
         """
         if self._msg is not None:
             raise MessageError("chunk", "`finish` was already called", "Create a new parser for each reply.")

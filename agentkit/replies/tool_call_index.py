@@ -38,8 +38,8 @@ class ToolCallIndex:
         self._group = group
         self._keys: list[BlockKey] = []  # keys of the tool calls, in order of arrival
         self._by_index: dict[int, BlockKey] = {}
-        # The block of each tool call, by the index and id that the call has in the stream. (None, id) is the block
-        # of the first call with this id.
+        # Keys of the tool calls, by the index and id that the call has in the stream. The value for (None, id) is
+        # the key of the first call with this id.
         self._by_id: dict[tuple[int | None, str], BlockKey] = {}
         self._names: dict[BlockKey, str] = {}
 

@@ -12,8 +12,9 @@ For applications:
 
 For authors of providers:
 
-- `check_provider` checks a provider and raises a `ConformanceError` that lists all faults. A `Sample` for the
-  checks of the parser is a complete reply and its stream, both in the provider's wire format.
+- `check_provider` checks a provider. If the provider has faults, the function raises a `ConformanceError` that
+  lists the faults. A `Sample` for the checks of the parser is a complete reply and its stream, both in the
+  provider's wire format.
 - `FakeService` is the base class of a fake API. Its methods convert a `NormalizedReply` to the wire format of the
   API. A `ReceivedCall` is the model call that the fake API replies to. The module that `Provider.testing` names
   has a tuple `ROUTES`. Each `Route` in this tuple assigns a URL path to a fake service.

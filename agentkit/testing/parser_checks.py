@@ -217,7 +217,7 @@ def _check_broken(parser: type[StreamParserBase], whole: object, events: Events)
 
 
 def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
-    """Yields changed copies of a reply with descriptions. Each copy lacks a key or has another value for a key."""
+    """Yields changed copies of a reply, each with a description of the change: a missing key or another value."""
     if not isinstance(whole, dict):
         return
     reply = cast("dict[str, Any]", whole)

@@ -162,7 +162,7 @@ def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Ite
 
 
 def _check_unreadable_turn(provider: Provider, model: str | None) -> Iterator[str]:
-    """Checks that a turn whose content is not a list or a text is refused or kept as an invalid block."""
+    """Checks that a turn whose content is a number is refused, or is loaded with an `InvalidBlock`."""
     layout = provider.layout
     request = provider.chat_formatter(model).lower([Msg("Ann", "markAsked", "user")]).request
     turns = layout.read_turns(request)

@@ -21,7 +21,7 @@ from agentkit.models.model_options import ModelOptions
 from agentkit.models.registry import Provider, load_provider
 from agentkit.replies.error_bodies import Failure
 from agentkit.replies.parser import ParserOptions, StreamParserBase
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["ScriptedCall", "ScriptedModel", "ScriptedReply"]
 
@@ -107,7 +107,8 @@ class ScriptedModel(ChatModel):
 
 def _check_replies(replies: Iterable[ScriptedReply]) -> list[ScriptedReply]:
     if isinstance(replies, str | Msg):
-        raise OptionError("replies", f"expected a list of replies, got {type(replies).__name__}", "Pass a list.")
+        reason = f"expected a list of replies, got {shorten_repr(replies, 60)}"
+        raise OptionError("replies", reason, "Pass the replies in a list.")
     check_option("replies", replies, Iterable)
     checked = list(replies)
     for index, reply in enumerate(checked):

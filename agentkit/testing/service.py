@@ -51,7 +51,7 @@ class FakeService(ABC):
         return {"error": {"message": error.message, "code": error.code}}
 
     def get_error_code(self, error: LoopbackError) -> str:
-        """Returns the code of an error, or the code in `error_codes` for the status of the error.
+        """Returns the code of an error. Without a code, returns the code in `error_codes` for the status.
 
         If `error_codes` does not contain the status, returns the code for 500 (statuses from 500 on) or for 400.
         """

@@ -10,6 +10,7 @@ import anyio
 from agentkit.argument_checks import check_int, check_option
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
+from agentkit.reprs import shorten_repr
 from agentkit.tools.error_texts import CANCELED_TEXT, unknown_tool_text
 from agentkit.tools.tool import Tool, ToolLike, as_tools
 
@@ -38,7 +39,7 @@ async def run_tool_calls(
         MessageError: A tool is invalid, or two tools have the same name.
     """
     if isinstance(calls, str | ToolUseBlock) or not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        reason = f"expected a list of ToolUseBlock, got {type(calls).__name__}"
+        reason = f"expected a list of ToolUseBlock, got {shorten_repr(calls, 60)}"
         raise OptionError("calls", reason, "Pass reply.tool_uses.")
     blocks = [*calls]
     for index, block in enumerate(blocks):

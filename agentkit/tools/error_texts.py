@@ -81,7 +81,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def find_leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yields the errors in an exception group at any depth. Yields any other error itself."""
+    """Yields the errors in an exception group at any depth. If `error` is not a group, yields `error` itself."""
     pending = [error]
     while pending:
         last = pending.pop()

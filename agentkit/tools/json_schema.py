@@ -220,7 +220,7 @@ def check_schema(schema: Any, place: str) -> bool:
                     has_nulls = has_nulls or key not in _NULLABLE
                 elif key in _NAMED:
                     if not isinstance(item, dict):
-                        reason = f"expected an object, got {type(item).__name__}"
+                        reason = f"expected an object, got {shorten_repr(item, 60)}"
                         raise MessageError(f"{part_place}.{key}", reason, "Pass a valid JSON schema.")
                     named = cast("dict[str, Any]", item).items()
                     pending.extend((inner, f"{part_place}.{key}.{name}") for name, inner in named)

@@ -57,7 +57,7 @@ def _as_block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | Non
 
 
 def _write_text(block: ToolUseBlock, value: object) -> str:
-    """Returns a string unchanged, and any other value as JSON text. Replaces lone surrogates with U+FFFD."""
+    """Returns a string, or the JSON text of any other value. Replaces lone surrogates with U+FFFD."""
     place = f"result of tool {block.name!r}"
     return as_text(value, place) if isinstance(value, str) else _write_json(value, place)
 

@@ -132,7 +132,7 @@ class Tool(Validated):
             MessageError: The dict is not a tool definition.
         """
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise MessageError(place, f"expected an object, got {type(data).__name__}", "Pass a dict.")
+            raise MessageError(place, f"expected a dict, got {shorten_repr(data, 60)}", "Pass a dict.")
         inner = data.get("function")
         fields: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
         schema = next((fields[key] for key in _SCHEMA_KEYS if fields.get(key) is not None), None)
@@ -221,7 +221,8 @@ def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:
     if tools is None or tools == ():
         return ()
     if isinstance(tools, str | Mapping | Tool) or not isinstance(cast("object", tools), Iterable):
-        raise MessageError("tools", f"expected a list of tools, got {type(tools).__name__}", "Pass a list.")
+        reason = f"expected a list of tools, got {shorten_repr(tools, 60)}"
+        raise MessageError("tools", reason, "Pass the tools in a list.")
     converted = tuple(_as_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools))
     names: set[str] = set()
     for index, tool in enumerate(converted):
@@ -239,7 +240,8 @@ def _as_tool(tool: object, place: str) -> Tool:
         return Tool.from_dict(cast("Mapping[str, Any]", tool), place)
     if callable(tool):
         return Tool.from_function(tool)
-    raise MessageError(place, f"expected a tool, got {type(tool).__name__}", "Pass a Tool, a function or a dict.")
+    reason = f"expected a tool, got {shorten_repr(tool, 60)}"
+    raise MessageError(place, reason, "Pass a Tool, a function or a dict.")
 
 
 def rename_tool(tool: Tool, name: str) -> Tool:

@@ -142,7 +142,10 @@ class ServerPart:
             self.pieces.append(piece)
 
     def build(self) -> dict[str, Any] | None:
-        """Returns the complete block with parsed arguments, or None if the arguments are not a JSON object."""
+        """Returns the complete block with parsed arguments, or None if the arguments are not a JSON object.
+
+        If no arguments arrived, returns the block unchanged.
+        """
         text = "".join(self.pieces)
         if not text.strip():
             return self.data

@@ -48,7 +48,7 @@ class AnthropicChatFormatter(FormatterBase):
 
     Args:
         model: Name of the model. With None, requests use only features that all current models accept.
-        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache. The first one is the last block
+        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache. The first is the last block
             of the system prompt. The others are the last block that later requests repeat unchanged, the last
             block before the assistant's last turn, and one earlier block. `"auto-1h"` marks the same blocks, and
             extends the cache time from five minutes to one hour. The default is `"off"`, because a cache write

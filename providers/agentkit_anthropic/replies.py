@@ -80,11 +80,9 @@ class AnthropicStreamParser(StreamParserBase):
             text = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
             raise reported_error(text)
         if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
-            raise MessageError(
-                "reply",
-                "expected a `Message` object with the key `content`",
-                "Pass the result of messages.create.",
-            )
+            keys = [str(key)[:40] for key in list(reply)[:8]]
+            reason = f"expected a `Message` object in which `content` is a list, got the keys {keys}"
+            raise MessageError("reply", reason, "Pass the result of messages.create.")
         self._begin(reply)
         for index, block in enumerate(as_list(reply.get("content"))):
             self._start(index, as_object(block))

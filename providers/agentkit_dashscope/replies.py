@@ -83,9 +83,9 @@ class DashScopeStreamParser(StreamParserBase):
             raise reported_error(f"{message} ({code})" if code else message)
         choice = _find_first_choice(_get_output(reply))
         if choice is None:
-            raise MessageError(
-                "reply", "expected an object with the key `output`", "Pass a reply of DashScope's native API."
-            )
+            keys = [str(key)[:40] for key in list(reply)[:8]]
+            reason = f"expected an object with `output` or `choices`, got the keys {keys}"
+            raise MessageError("reply", reason, "Pass a reply of DashScope's native API.")
         self._increments.cumulative = False
         self.read_event(reply)
         if choice.get("finish_reason") is None:

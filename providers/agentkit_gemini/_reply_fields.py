@@ -113,8 +113,6 @@ def check_reply(reply: Mapping[str, Any]) -> None:
         status = as_text(error.get("status"))
         raise reported_error(f"{message} ({status})" if status else message)
     if all(get_field(reply, key) is None for key in _REPLY_KEYS):
-        raise MessageError(
-            "reply",
-            "expected a `GenerateContentResponse` object with a key such as `candidates`",
-            "Pass the result of generate_content.",
-        )
+        keys = [str(key)[:40] for key in list(reply)[:8]]
+        reason = f"expected a `GenerateContentResponse` with a key such as `candidates`, got the keys {keys}"
+        raise MessageError("reply", reason, "Pass the result of generate_content.")

@@ -83,7 +83,9 @@ class OllamaStreamParser(StreamParserBase):
         if reply.get("error") is not None:
             raise reported_error(parse_error(reply["error"])[:1_000])
         if not isinstance(reply.get("message"), dict):
-            raise MessageError("reply", "expected an object with the key `message`", "Pass a reply of /api/chat.")
+            keys = [str(key)[:40] for key in list(reply)[:8]]
+            reason = f"expected an object in which `message` is an object, got the keys {keys}"
+            raise MessageError("reply", reason, "Pass a reply of /api/chat.")
         self.read_event(reply if "done" in reply else {**reply, "done": True})
 
     def read_event(self, event: dict[str, Any]) -> None:

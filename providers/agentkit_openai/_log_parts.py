@@ -201,7 +201,7 @@ _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
 def _create_audio(audio: dict[str, Any]) -> AudioBlock | None:
-    """Creates an audio block. Returns None if `audio` has no usable `data`.
+    """Creates an audio block. Returns None if `audio` has no `data`, or if `data` is an invalid URL.
 
     The value of `data` is base64 text, a URL or a data URL. DashScope's logs contain ordinary URLs, and data URLs
     without a media type.

@@ -130,9 +130,9 @@ class OpenAIChatStreamParser(StreamParserBase):
             error = parse_error(reply)
             if error:
                 raise reported_error(error[0])
-            raise MessageError(
-                "reply", "expected an object with the key `choices`", "Pass a reply of Chat Completions."
-            )
+            keys = [str(key)[:40] for key in list(reply)[:8]]
+            reason = f"expected an object in which `choices` is a list, got the keys {keys}"
+            raise MessageError("reply", reason, "Pass a reply of Chat Completions.")
         self.reply.begin(reply.get("id"), reply.get("model"), reply.get("created"))
         objects = [*filter(None, map(as_object, cast("list[object]", choices))), {}]
         choice = next((choice for choice in objects if choice and not choice.get("index")), objects[0])

@@ -511,9 +511,9 @@ def test_durations_and_log_probabilities_of_ollama_are_kept() -> None:
 @each_case(
     ("parser", "reply", "reason"),
     {
-        "another API": (OpenAICompletionsParser, {"output": 1}, "the key `choices`"),
+        "another API": (OpenAICompletionsParser, {"output": 1}, "in which `choices` is a list, got the keys"),
         "an error": (OpenAICompletionsParser, {"error": {"message": "no such model"}}, "no such model"),
-        "another API of Ollama": (OllamaRawParser, {"message": 1}, "the key `response`"),
+        "another API of Ollama": (OllamaRawParser, {"message": 1}, "`response` is a string, got the keys"),
         "an error of Ollama": (OllamaRawParser, {"error": "no such model"}, "no such model"),
     },
 )

@@ -133,8 +133,8 @@ async def test_no_calls_have_no_results() -> None:
 @each_case(
     ("value", "options", "reason"),
     [
-        ("", {}, "calls: expected a list of ToolUseBlock, got str"),
-        ("c", {}, "calls: expected a list of ToolUseBlock, got str"),
+        ("", {}, "calls: expected a list of ToolUseBlock, got ''"),
+        ("c", {}, "calls: expected a list of ToolUseBlock, got 'c'"),
         (ToolUseBlock("c", "work", {}), {}, "calls"),
         (["c"], {}, r"calls\[0\]"),
         (None, {}, "calls"),

@@ -189,4 +189,4 @@ def test_the_error_about_a_nested_keyword_has_its_place() -> None:
     with pytest.raises(MessageError) as caught:
         check_schema(schema, "parameters")
     assert caught.value.place == "parameters.properties.a.anyOf[0].items.properties"
-    assert caught.value.reason == "expected an object, got int"
+    assert caught.value.reason == "expected an object, got 5"

@@ -12,6 +12,7 @@ from agentkit.json_values import as_list, as_object, as_text
 from agentkit.logs.embedded_items import EmbeddedItem
 from agentkit.logs.langchain.blocks import SIGNATURE, get_call_name, is_call, read_block, strip_indexes
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.reprs import shorten_repr
 
 __all__ = ["read_content"]
 
@@ -100,7 +101,7 @@ def _list_calls(message: _Object, place: str) -> list[_Call]:
     for index, call in enumerate(listed):
         call_place = f"{place}.tool_calls[{index}]"
         if not isinstance(call, dict):
-            reason = f"expected an object, got {type(call).__name__}"
+            reason = f"expected an object, got {shorten_repr(call, 60)}"
             raise MessageError(call_place, reason, "Pass each tool call as a dict.")
         fields = cast("_Object", call)
         signature = signatures.get(as_text(fields.get("id")))

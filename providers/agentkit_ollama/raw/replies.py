@@ -61,8 +61,9 @@ class OllamaRawParser(PromptReplyParser):
         if reply.get("error") is not None:
             raise reported_error(parse_error(reply["error"])[:1_000])
         if not isinstance(reply.get("response"), str):
-            advice = "Pass a reply of /api/generate."
-            raise MessageError("reply", "expected an object with the key `response`", advice)
+            keys = [str(key)[:40] for key in list(reply)[:8]]
+            reason = f"expected an object in which `response` is a string, got the keys {keys}"
+            raise MessageError("reply", reason, "Pass a reply of /api/generate.")
         self.read_event(reply if "done" in reply else {**reply, "done": True})
 
     def read_event(self, event: dict[str, Any]) -> None:

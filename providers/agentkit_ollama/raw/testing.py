@@ -33,7 +33,7 @@ class FakeGenerate(FakeOllama):
         yield {**head_fields(call), "response": "", **end_fields(reply)}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        return None if call.body.get("raw") is True else "raw: must be true: the service has no templates"
+        return None if call.body.get("raw") is True else "raw: must be true, because the service has no templates"
 
 
 ROUTES: Final = (Route("ollama-raw", r"/api/generate", FakeGenerate()),)

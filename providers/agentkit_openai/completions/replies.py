@@ -26,7 +26,7 @@ _REASONS = {
 }
 
 
-_LLAMA_CPP: Final = "expected the key `choices`. The base URL of llama.cpp must end with /v1"
+_LLAMA_CPP: Final = "expected the key `choices`, got `content`. The base URL of llama.cpp must end with /v1"
 """Error text for a reply of llama.cpp's own API, whose path is `/completions`."""
 
 
@@ -69,9 +69,10 @@ class OpenAICompletionsParser(PromptReplyParser):
         if not isinstance(choices, list):
             if error := parse_error(reply):
                 raise reported_error(error[0])
-            advice = "Pass a reply of /v1/completions."
-            reason = _LLAMA_CPP if "content" in reply else "expected an object with the key `choices`"
-            raise MessageError("reply", reason, advice)
+            keys = [str(key)[:40] for key in list(reply)[:8]]
+            reason = f"expected an object in which `choices` is a list, got the keys {keys}"
+            reason = _LLAMA_CPP if "content" in reply else reason
+            raise MessageError("reply", reason, "Pass a reply of /v1/completions.")
         self.read_event(reply)
         has_text = any(isinstance(as_object(item).get("text"), str) for item in cast("list[object]", choices))
         if self.reply.finish_reason is None and has_text:

@@ -62,9 +62,9 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             error = parse_error(reply)
             if error:
                 raise reported_error(error[0])
-            raise MessageError(
-                "reply", "expected a Response with the key `output`", "Pass a reply of the Responses API."
-            )
+            keys = [str(key)[:40] for key in list(reply)[:8]]
+            reason = f"expected a `Response` in which `output` is a list, got the keys {keys}"
+            raise MessageError("reply", reason, "Pass a reply of the Responses API.")
         self.reply.begin(reply.get("id"), reply.get("model"))
         self._read_response(reply)
 
