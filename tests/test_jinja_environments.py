@@ -314,7 +314,7 @@ def test_filters_write_any_json_value(source: str, text: str) -> None:
     ("source", "reason"),
     [
         ("{{ port | json(exclude_fields=['nam']) }}", "there is no field 'nam'"),
-        ("{{ 'a' | yaml(exclude_fields=['nam']) }}", "a value of type str has no fields"),
+        ("{{ 'a' | yaml(exclude_fields=['nam']) }}", "expected a dict with fields, got str"),
         ("{{ fail | yaml }}", "a value of type function cannot be printed"),
         ("{{ [fail] | json }}", "a value of type function cannot be printed"),
         ("{{ [1] | json(indent=100001) }}", "too large"),

@@ -14,10 +14,10 @@ _FAILED: Final = object()
 
 
 def cast_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts the arguments of a tool call that are texts to the types that a schema declares.
+    """Converts string arguments of a tool call to the types that a schema declares.
 
-    A text that cannot be converted is returned unchanged. If an argument is a list, but the schema declares only
-    other types, the items of the list are converted.
+    Strings that cannot be converted stay unchanged. If an argument is a list, but the schema declares only other
+    types, the strings in the list are converted.
 
     Args:
         arguments: Arguments of a tool call.
@@ -42,7 +42,7 @@ def _list_types(schema: object) -> Iterator[str]:
 
 
 def _cast(value: Any, types: list[str]) -> Any:
-    if isinstance(value, list) and types and "array" not in types:  # the values of a parameter that was repeated
+    if isinstance(value, list) and types and "array" not in types:  # a repeated parameter arrives as a list
         return [_cast_text(item, types) for item in cast("list[Any]", value)]
     return _cast_text(value, types)
 

@@ -22,7 +22,7 @@ _CALL_START: Final = re.compile(
     re.DOTALL,
 )
 _CALL_END: Final = re.compile(r"\s*\}?\s*")
-_MAX_START: Final = 500  # the start of the arguments is searched only in this number of characters
+_MAX_START: Final = 500  # maximum number of characters before the arguments in the text of a region
 _MARK: Final = re.compile(r'["{}\[\]]')
 _STRING_MARK: Final = re.compile(r'["\\]')
 _CALL_KEYS: Final = frozenset({"function", "id", "name", "type"})
@@ -67,12 +67,21 @@ class CallForm:
         self.is_call_text = is_json and (field.transform is None or "{content}" in (field.transform, function))
 
     def find_text(self, part: str, captures: Mapping[str, str]) -> str:
-        """Returns the part `name` or `id` of a call if a marker contains it. Otherwise, returns an empty text."""
+        """Returns the name or the id of a call, from a marker or from a constant in the response template.
+
+        Returns an empty string if neither contains the value.
+
+        Args:
+            part: `name` or `id`.
+            captures: Named groups of the markers.
+        """
         text = self._texts[part]
         return captures.get(text[1:-1], "") if text.startswith("{") else text
 
     def read_calls(self, text: str, captures: Mapping[str, str], first: _Call | None) -> list[_Call]:
-        """Returns the calls of a region. Returns an empty list if a call has no name.
+        """Returns the calls of a region.
+
+        If the text is invalid or a call has no name, the list has at most the first call.
 
         Args:
             text: Text of the region.
@@ -119,13 +128,14 @@ class CallRegion:
         key: Start of the keys of the blocks. The index of a call in the region is the last item of its key.
         form: Format of the tool calls.
         captures: Named groups of the marker before the region.
-        marker: Text of this marker.
-        tools: Tools by name. Arguments that are texts are converted to the types in the schemas of the tools.
+        marker: Text of the marker before the region.
+        tools: Tools by name. String arguments are converted to the types in the schemas of the tools.
         digest: Hexadecimal digest of all text before the region. Calls without an id get an id from this digest.
         used_ids: Ids of all earlier calls of the reply.
 
     Attributes:
-        is_damaged: True if the region has ended without a marker, and a call is incomplete.
+        is_damaged: True if the region has ended without a marker, and a call is incomplete or has further content
+            (`_Call.has_more`).
     """
 
     def __init__(
@@ -159,7 +169,7 @@ class CallRegion:
         self._pieces.append(text)
         if self._first is not None:
             self._first.add(text)
-        elif self._is_searching and "{" in text:  # the arguments begin with a brace
+        elif self._is_searching and "{" in text:  # without a brace, the arguments have not begun
             self._find_start("".join(self._pieces))
 
     def _find_start(self, text: str) -> None:
@@ -175,7 +185,7 @@ class CallRegion:
             self._first.add(text[start:])
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. If a call has no name, the region and its markers become a text block."""
+        """Ends the region. If no call is found, the region and its markers become a text block."""
         text, first = "".join(self._pieces), self._first
         streamed = None if first is None else first.read(text)
         if streamed is not None and not streamed.has_more:
@@ -207,7 +217,7 @@ class CallRegion:
                 builder.replace_arguments(key, converted)
 
     def _choose_id(self, id: str, index: int) -> str:
-        """Returns the id that the model wrote, or an id from the digest if the model wrote no new id."""
+        """Returns `id`. If `id` is empty or repeats an earlier id, returns an id from the digest."""
         if not id or id in self._used_ids:
             id = f"call_{self._digest[:24]}{f'_{index}' if index else ''}"
         self._used_ids.add(id)
@@ -264,7 +274,7 @@ class _ObjectScan:
         self.has_ended = False
 
     def find_end(self, text: str) -> int:
-        """Returns the number of characters of the next piece of the text that belong to the value."""
+        """Returns the number of characters at the start of the next piece of text that belong to the value."""
         if self.has_ended or not text:
             return 0
         count = self._find_end(text)
@@ -295,18 +305,18 @@ def _read_call(value: object) -> _Call:
         ValueError: The value is not such a call.
     """
     if not isinstance(value, dict):
-        raise ValueError("expected an object")
+        raise ValueError(f"expected an object with a tool call, got {type(value).__name__}")
     call = cast("dict[str, Any]", value)
     function = call.get("function", call)
     if not isinstance(function, dict):
-        raise ValueError("expected an object with a name")
+        raise ValueError(f"expected an object as `function`, got {type(function).__name__}")
     content = cast("dict[str, Any]", function)
     name, id = content.get("name"), call.get("id", content.get("id"))
     arguments = content.get("arguments", content.get("parameters", {}))
     if isinstance(arguments, str):
         arguments = parse_arguments(arguments) if parse_arguments(arguments) is not None else arguments
     if not isinstance(arguments, dict | str):
-        raise ValueError(f"expected an object or a text as arguments, got {type(arguments).__name__}")
+        raise ValueError(f"expected an object or a string as arguments, got {type(arguments).__name__}")
     has_more = (call.keys() | content.keys()) - _CALL_KEYS not in _ARGUMENT_KEYS
     return _Call(name if isinstance(name, str) else "", id if isinstance(id, str) else "", arguments, has_more)
 
@@ -314,14 +324,14 @@ def _read_call(value: object) -> _Call:
 def _keep_streamed(first: _Call, call: _Call) -> _Call:
     """Returns the streamed call with the id of the parsed call.
 
-    The arguments of both calls can differ, for example if the JSON text repeats a key. `has_more` is then True.
+    The arguments of the two calls can differ, for example if the JSON text repeats a key. `has_more` is then True.
     """
     is_equal = (first.name, parse_arguments(cast("str", first.arguments))) == (call.name, call.arguments)
     return first._replace(id=call.id, has_more=call.has_more or not is_equal)
 
 
 def _read_name(match: re.Match[str]) -> str:
-    """Returns the name in a match of the start of a call. Returns an empty text for invalid JSON."""
+    """Returns the tool name in a match of `_CALL_START`. Returns an empty string if the name is invalid JSON."""
     try:
         return str(parse_json(match[1]))
     except MessageError:
@@ -329,7 +339,7 @@ def _read_name(match: re.Match[str]) -> str:
 
 
 def _find_first_call(text: str) -> _Call | None:
-    """Returns the name and the argument text of the first call in JSON text. Returns None if no name matches."""
+    """Returns the first call in JSON text. Returns None if the text does not begin with a call that has a name."""
     match = _CALL_START.match(text)
     name = _read_name(match) if match else ""
     if match is None or not name:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["ChatTemplate", "TemplateFunction"]
 
 TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str, Any]], str]
-"""Function that takes the messages as dicts, and a dict of all other variables. Returns the text of the prompt."""
+"""Function that takes the messages as dicts and a dict of all other variables, and returns the prompt text."""
 
 _RESERVED: Final = frozenset({"messages", "strftime_now", "chat_template"})
 _TIME: Final = datetime | None
@@ -113,13 +113,13 @@ class ChatTemplate:
             "additional_templates", self.additional_templates, Mapping, "Pass a dict of templates by name."
         )
         for name, text in self.additional_templates.items():
-            check_option("additional_templates", name, str, "Pass the names of the templates as texts.")
+            check_option("additional_templates", name, str, "Pass the names of the templates as strings.")
             check_option(f"additional_templates[{name!r}]", text, str, "Pass the text of the template.")
         check_option("text_separator", self.text_separator, str)
         check_option("function", self.function, Callable | None)
         check_option("special_tokens", self.special_tokens, Mapping, "Pass a dict of tokens by name.")
         for name, token in self.special_tokens.items():
-            check_option("special_tokens", name, str, "Pass the names of the tokens as texts.")
+            check_option("special_tokens", name, str, "Pass the names of the tokens as strings.")
             check_option(f"special_tokens[{name!r}]", token, str, "Pass the text of the token.")
         check_option("control_tokens", self.control_tokens, Collection, "Pass a set of tokens.")
         for token in self.control_tokens:
@@ -188,7 +188,7 @@ class ChatTemplate:
             name: Name of the template in errors.
 
         Raises:
-            OptionError: A role is unknown, or its value is not a pair of texts.
+            OptionError: A role is unknown, or its value is not a pair of strings.
         """
         from agentkit.chat_templates.tag_templates import write_tag_template
 
@@ -268,7 +268,7 @@ class ChatTemplate:
         if add_generation_prompt is None:
             add_generation_prompt = not continue_final_message and _needs_reply(written)
         if add_generation_prompt and continue_final_message:
-            reason = "expected only one of add_generation_prompt and continue_final_message"
+            reason = "cannot be combined with add_generation_prompt=True"
             raise OptionError("continue_final_message", reason, "Pass add_generation_prompt=False.")
         chat = ChatVariables(
             self._adapt(written.messages),
@@ -355,7 +355,7 @@ class ChatTemplate:
     ) -> PrefixRenderer:
         """Returns a renderer for the first messages of a conversation.
 
-        The renderer counts the messages that templates read, where each tool result is a separate message.
+        The renderer counts messages as the template receives them: each tool result is a separate message.
 
         Args:
             msgs: A conversation that `render` accepts.
@@ -368,7 +368,7 @@ class ChatTemplate:
             TemplateError: The template is from `from_function`.
         """
         if self.function is not None:
-            raise TemplateError(self.name, "a function writes the text, so its loops are unknown")
+            raise TemplateError(self.name, "prefixes need a Jinja template, but this template is a function")
         source, chat = self._prepare(msgs, tools, False, now, variables)
         return PrefixRenderer(source, chat, text, self.name)
 
@@ -409,7 +409,7 @@ class ChatTemplate:
     # -- properties --------------------------------------------------------------------------------------------
 
     def check(self) -> TemplateReport:
-        """Returns the features of the template. The first call renders small conversations to find them."""
+        """Returns the features of the template. The first call renders small test conversations."""
         return self._report
 
     @cached_property
@@ -436,7 +436,7 @@ class ChatTemplate:
         return inspect_template(self)
 
     def capabilities(self) -> Capabilities:
-        """Returns the capabilities of the template, the rules for its formatter, from the report of `check`."""
+        """Returns the capabilities of the template: the rules for its formatter, derived from `check`."""
         return self._capabilities
 
     @cached_property
@@ -486,7 +486,8 @@ class ChatTemplate:
             try:
                 rendering.text.encode()
             except UnicodeEncodeError:
-                raise TemplateError(self.name, "the text has a lone surrogate, which no tokenizer reads") from None
+                reason = "the text has a lone surrogate, which UTF-8 cannot encode"
+                raise TemplateError(self.name, reason) from None
         return rendering
 
     def _call_function(self, function: TemplateFunction, chat: ChatVariables) -> str:
@@ -498,11 +499,11 @@ class ChatTemplate:
         except Exception as error:
             raise TemplateError(self.name, f"the function raised {shorten_repr(error, 200)}") from error
         if not isinstance(text, str):
-            raise TemplateError(self.name, f"the function must return a text, got {type(text).__name__}")
+            raise TemplateError(self.name, f"the function must return a string, got {type(text).__name__}")
         return text
 
     def choose_source(self, name: str | None, has_tools: bool) -> str:
-        """Returns the text of the template for a request. Returns an empty text if a function writes the text.
+        """Returns the text of the template for a request. Returns an empty string if a function writes the text.
 
         Args:
             name: Name of the template. None means `tool_use` if this template exists and there are tools, and
@@ -510,7 +511,7 @@ class ChatTemplate:
             has_tools: True if the request has tools.
 
         Raises:
-            OptionError: There is no template with this name, or no template `default`.
+            OptionError: `name` is not a string, there is no template with this name, or no template `default`.
         """
         if self.function is not None:
             return ""

@@ -1,4 +1,4 @@
-"""Finds control tokens, such as `<|im_end|>`, in texts of users and tools, where these tokens would end a turn."""
+"""Finds control tokens, such as `<|im_end|>`, in texts of users and tools, where such a token could end a turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/
 
 
 def list_control_tokens(text: str) -> list[str]:
-    """Returns the parts of a text that are written like a control token, such as `<|im_end|>`."""
+    """Returns the parts of a text that look like a control token, such as `<|im_end|>`."""
     return _CONTROL.findall(text)
 
 
@@ -90,7 +90,7 @@ class TextGuard:
             protected: dict[str, Any] = {}
             for key, item in cast("Mapping[str, Any]", value).items():
                 name = self.protect(key, place)
-                while name in protected:  # spaces can make two keys equal
+                while name in protected:  # added spaces can make two keys equal
                     name += " "
                 protected[name] = self.protect_json(item, f"{place}.{key}")
             return protected

@@ -32,8 +32,8 @@ def find_media(
         render: Function that renders messages with the same template.
 
     Returns:
-        One item for each media block. All offsets are None if the template refuses the added characters, or if
-        the characters change the remaining text.
+        One item for each media block. All offsets are None if the template refuses, omits or repeats the added
+        characters, or if the characters change the remaining text.
     """
     if not media:
         return []

@@ -15,14 +15,14 @@ def find_omitted_texts(
 ) -> list[OmittedBlock]:
     """Finds the blocks whose text a chat template did not write.
 
-    The function searches each text after the end of the previous text, and if necessary in all of the template's
-    output. White space at the start and at the end of a text may be missing, because many templates remove it.
+    The function searches for each text after the end of the previous text, and then, if necessary, in all of the
+    template's output. White space around a text may be missing, because many templates remove such white space.
 
     Args:
         text: Text that the template wrote.
         written: Texts of all blocks that the template received, in order.
-        never_written: Types of blocks that the template never writes. The texts of these blocks are not searched,
-            because a text of another block can contain the same words.
+        never_written: Types of blocks that the template never writes. The function does not search for the texts
+            of these blocks, because a text of another block can contain the same words.
     """
     omitted: list[OmittedBlock] = []
     missing = set[str]()
@@ -37,13 +37,14 @@ def find_omitted_texts(
             continue  # the template changed the order of the texts, or wrote the text as JSON
         else:
             if item.type not in never_written:
-                # A search is slow, and many blocks have the same tool name. So each missing text is searched once.
+                # A search is slow, and many blocks have the same tool name. So a missing text is not searched for
+                # again.
                 missing.add(content)
             omitted.append(OmittedBlock(item.path, "the chat template does not write this text"))
     return omitted
 
 
 def _find_near(text: str, content: str, position: int) -> int:
-    """Returns the result of `text.find(content, position)`. Faster if `content` is near `position`."""
+    """Returns the result of `text.find(content, position)`, and is faster if `content` is near `position`."""
     start = text.find(content[:40], position, position + 2_000)
     return start if start >= 0 and text.startswith(content, start) else text.find(content, position)

@@ -13,7 +13,7 @@ __all__ = ["find_prompt_end"]
 def find_prompt_end(
     rendering: Rendering, chat: ChatVariables, render: Callable[[ChatVariables], Rendering]
 ) -> int | None:
-    """Returns the value of `RenderedChat.prompt_end`.
+    """Returns the index at which the prompt ends, for `RenderedChat.prompt_end`. None if the index is unknown.
 
     Args:
         rendering: Text that the template wrote for `chat`, and its spans.

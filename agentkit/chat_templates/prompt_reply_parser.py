@@ -30,8 +30,8 @@ class PromptReplyParser(StreamParserBase):
     Args:
         response_template: Format of the replies: a `ResponseTemplate`, its declaration, or the name of a built-in
             response template. None means plain text. See `ChatTemplateFormatter.get_parser_options`.
-        tools: Tools that the request declares. The parser converts arguments that are texts to the types in the
-            schemas of the tools.
+        tools: Tools that the request declares. The parser converts string arguments to the types in the schemas of
+            the tools.
         **options: See `ParserOptions`.
 
     Raises:
@@ -72,7 +72,7 @@ class PromptReplyParser(StreamParserBase):
         self.reply.end(reason, native)
 
     def close(self) -> None:
-        """Adds the text that the response template holds back, if the stream ended without a finish reason."""
+        """Adds the text that the parser still holds back, if the stream ended without a finish reason."""
         self._finish_text()
 
     def _finish_text(self) -> None:

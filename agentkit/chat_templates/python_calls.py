@@ -65,7 +65,8 @@ class _CallParser:
         return calls
 
     def _fail(self, expected: str) -> None:
-        raise ValueError(f"expected {expected} at character {self._index}")
+        found = self._text[self._index : self._index + 20]
+        raise ValueError(f"expected {expected} at character {self._index}, got {found!r}")
 
     def _skip_space(self) -> int:
         match = _SPACE.match(self._text, self._index)
@@ -152,7 +153,7 @@ def _read_number(match: re.Match[str]) -> int | float:
 
 
 def _read_string(text: str) -> str:
-    """Returns the value of a string with its quotes. Accepts the escapes of JSON, and an escaped single quote."""
+    """Returns the value of a quoted string. Accepts the escapes of JSON, and an escaped single quote."""
 
     def unescape(match: re.Match[str]) -> str:
         if match[1] is not None:

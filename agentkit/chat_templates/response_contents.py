@@ -65,10 +65,10 @@ def check_content_args(content: str, arguments: Mapping[str, Any], place: str) -
 
 
 def check_transform(transform: Any, place: str) -> None:
-    """Checks that no text of a transform has a placeholder together with other text.
+    """Checks that each string in a transform is one placeholder, or has no placeholder.
 
     Raises:
-        OptionError: A text has a placeholder and other text.
+        OptionError: A string has a placeholder and other text.
     """
     if isinstance(transform, dict | list):
         items = cast("dict[str, Any] | list[Any]", transform)
@@ -101,7 +101,7 @@ def apply_transform(transform: Any, scope: Mapping[str, Any]) -> Any:
     value: Any = scope
     for key in match[1].split("."):
         if not isinstance(value, Mapping) or key not in value:
-            raise ValueError(f"the value {{{match[1]}}} does not exist")
+            raise ValueError(f"there is no value for the placeholder {{{match[1]}}}")
         value = cast("Mapping[str, Any]", value)[key]
     return value
 
@@ -125,8 +125,8 @@ def _parse_bool(text: str, arguments: Mapping[str, Any]) -> bool:
 def _parse_json(text: str, arguments: Mapping[str, Any]) -> Any:
     """Parses JSON.
 
-    The option `string_delims` allows other quotation marks, and `unquoted_keys` allows keys without them. With
-    `allow_non_json`, the value of a text that is not JSON is the text.
+    The option `string_delims` allows other quotation marks, and `unquoted_keys` allows keys without quotation
+    marks. With `allow_non_json`, text that is not JSON becomes a string.
     """
     source, strings = text, list[str]()
     for opening, closing in arguments.get("string_delims", ()):
@@ -172,7 +172,7 @@ def _parse_nested(text: str, nested: Mapping[str, Any] | None) -> Any:
 
 
 def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Parses tags with the option `tag_pattern`. Its groups `key` and `value` become the items of the result."""
+    """Parses tags that match the option `tag_pattern`. Its groups are the keys and values of the result."""
     found: dict[str, list[Any]] = {}
     pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
     for match in pattern.finditer(text):
@@ -180,9 +180,10 @@ def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         value = _parse_nested(groups.get("value") or "", arguments.get("value_parser"))
         found.setdefault(groups["key"], []).append(value)
     if _WORD.search(_END_TAG.sub("", pattern.sub("", text))):
-        raise ValueError("the text has words that are in no tag")
-    if not arguments.get("merge_duplicates", False) and any(len(values) > 1 for values in found.values()):
-        raise ValueError("a tag is repeated")
+        raise ValueError("the text has words outside of its tags")
+    repeated = [key for key, values in found.items() if len(values) > 1]
+    if repeated and not arguments.get("merge_duplicates", False):
+        raise ValueError(f"the tag {repeated[0]!r} is repeated")
     return {key: values if len(values) > 1 else values[0] for key, values in found.items()}
 
 

@@ -72,11 +72,12 @@ class ResponseField:
         join, repeats = options.get("join"), options.get("repeats", False)
         check_option(f"{place}.join", join, str | None)
         if join is not None and not repeats:
-            raise OptionError(f"{place}.join", "needs `repeats`", "Pass repeats=True too.")
+            raise OptionError(f"{place}.join", "cannot be used without `repeats`", "Set `repeats` to true.")
         transform, each = options.get("transform"), options.get("transform_each", False)
         check_option(f"{place}.transform_each", each, bool)
         if each and transform is None:
-            raise OptionError(f"{place}.transform_each", "needs `transform`", "Pass a transform too.")
+            reason = "cannot be used without `transform`"
+            raise OptionError(f"{place}.transform_each", reason, "Pass `transform` too.")
         check_transform(transform, f"{place}.transform")
         opened, closed = (MarkerPattern.read(options, key, place) for key in ("open", "close"))
         _check_groups(opened, closed, transform, place)
@@ -121,7 +122,8 @@ class ResponseFields:
         implicit = [item for item in self.fields.values() if item.open is None]
         if len(implicit) > 1:
             reason = f"the fields {', '.join(item.name for item in implicit)} have no marker before their text"
-            raise OptionError(f"{_PLACE}.fields", reason, "Pass `open` for all fields except one.")
+            advice = "Pass `open` or `open_pattern` for all fields except one."
+            raise OptionError(f"{_PLACE}.fields", reason, advice)
         self.implicit = implicit[0] if implicit else None
         anchor = MarkerPattern.read(options, "start_anchor", _PLACE)
         if anchor is None:
@@ -133,7 +135,7 @@ class ResponseFields:
         self.needs_context = any(watch.needs_context for watch in self._watches.values())
 
     def watch(self, current: ResponseField | None) -> MarkerWatch:
-        """Returns the `MarkerWatch` of the markers that may follow in a field. None means outside all fields."""
+        """Returns the `MarkerWatch` for the text of a field. None means the text outside all fields."""
         return self._watches["" if current is None else current.name]
 
     def _watch(self, current: ResponseField | None) -> MarkerWatch:

@@ -24,7 +24,7 @@ _LEFT_CONTEXT: Final = re.compile(r"\(\?<[=!]|\\[bBAGmMKX]|(?<!\[)\^|\(\?r")
 _LOOKAHEAD: Final = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\?((?:[\w\s</>|▁｜:-]|\\[^\w\s])+)\)")
 """Pattern of lookaheads that search for a text at any distance, such as `(?=[\\s\\S]*?</think>)`."""
 
-_LONG: Final = 64  # in longer texts, a faster check precedes the search (number of characters)
+_LONG: Final = 64  # number of characters above which a faster check precedes the search
 _WINDOW: Final = 64  # number of characters in the first window of a search
 _CACHED_LENGTH: Final = 100  # maximum length of texts whose searches are cached
 _MAX_CACHED: Final = 10_000  # maximum number of cached searches
@@ -45,10 +45,10 @@ class MarkerPattern:
 
     Attributes:
         pattern: Compiled regular expression for a text that is complete.
-        partial: The same expression for a text that can continue. Its assertions, such as `$`, also read the next
-            character. At the end of the text, their match is then incomplete.
+        partial: The same expression for a text that can continue. In this expression, an assertion such as `$`
+            looks ahead at the next character. If this character has not arrived yet, the match is incomplete.
         attempt: `partial` with an assertion at its end that always fails, so that only incomplete matches remain.
-            The first of them starts where further text may change the result of `partial`.
+            The first incomplete match starts where further text may change the result of `partial`.
         needs_context: True if a match may depend on the text before the match.
         required: Text that must occur after the start of each match. Empty if no such text is known.
     """
@@ -61,7 +61,9 @@ class MarkerPattern:
 
     @classmethod
     def read(cls, spec: Mapping[str, Any], key: str, place: str) -> MarkerPattern | None:
-        """Reads a marker: texts in `key`, or a regular expression in `{key}_pattern`. None if both are absent.
+        """Returns the marker that `key` (as texts) or `{key}_pattern` (as a regular expression) declares.
+
+        Returns None if both keys are absent.
 
         Raises:
             OptionError: The marker is invalid, or both keys are present.
@@ -93,8 +95,8 @@ class MarkerPattern:
             is_end: True if no further text follows.
 
         Returns:
-            Two values: the first match that no further text can change, or None, and the index from which further
-            text may change the result.
+            Two values: the first match that no further text can change (None if there is no such match), and the
+            index from which further text may change the result.
         """
         if self.required and text.find(self.required, start, end) < 0:
             return None, end if is_end else start
@@ -113,7 +115,7 @@ class MarkerPattern:
 def _read_on(match: re.Match[str]) -> str:
     """Returns a part of an expression for `MarkerPattern.partial`.
 
-    An assertion also reads the next character. Other parts stay unchanged.
+    An assertion is extended so that it looks ahead at the next character. Other parts stay unchanged.
     """
     part = match[0]
     return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part
@@ -124,7 +126,7 @@ def _join_literals(value: object, place: str) -> str:
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     texts = [item for item in items if isinstance(item, str) and item]
     if not texts or len(texts) != len(items):
-        reason = f"expected a non-empty text or a list of such texts, got {value!r:.80}"
+        reason = f"expected a non-empty string or a list of such strings, got {value!r:.80}"
         raise OptionError(place, reason, "Pass the text of the marker.")
     return "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
 
@@ -142,7 +144,7 @@ def compile_pattern(source: object, place: str) -> Any:
         raise MissingExtraError("regex", "templates", "Parsing the reply of a local model") from None
     if not isinstance(source, str):
         reason = f"expected a regular expression, got {source!r:.80}"
-        raise OptionError(place, reason, "Pass a regular expression as text.")
+        raise OptionError(place, reason, "Pass a regular expression as a string.")
     try:
         return regex.compile(source, regex.DOTALL)
     except regex.error as error:
@@ -172,8 +174,8 @@ class MarkerWatch:
 
     Attributes:
         needs_context: True if the match of a marker may depend on the text before the marker.
-        is_plain: Function that returns True if no marker starts in a text. False means that a marker may start
-            there.
+        is_plain: Function that returns True if no marker starts in a text. False means that a marker may start in
+            the text.
     """
 
     def __init__(self, markers: Sequence[tuple[Role, ResponseField, MarkerPattern]]) -> None:

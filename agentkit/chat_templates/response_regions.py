@@ -122,8 +122,8 @@ def parse_value(field: ResponseField, text: str, captures: Mapping[str, str]) ->
     if not field.transform_each:
         return apply_transform(field.transform, {**captures, "content": value})
     if not isinstance(value, list):
-        raise ValueError("expected a list")
+        raise ValueError(f"`transform_each` requires a list, got {type(value).__name__}")
     items = cast("list[dict[str, Any]]", value)
     if not all(isinstance(item, dict) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ValueError("expected a list of objects")
+        raise ValueError(f"`transform_each` requires a list of objects, got {items!r:.80}")
     return [apply_transform(field.transform, {**captures, **item}) for item in items]

@@ -1,8 +1,9 @@
 """`ResponseSplitter`: splits the text of a reply at its markers into regions, while the text arrives.
 
 Idea
-    Most characters cannot start a marker. The subclass gets text of such characters at once. If a character can
-    start a marker, the text from this character is held back until the parser knows whether a marker starts there.
+    Most characters cannot start a marker. The subclass receives text of such characters immediately. If a
+    character can start a marker, the parser holds back the text from this character on, until the parser knows
+    whether a marker starts there.
 
 Invariants
     - A marker counts only if no further text can change the match. So the regions do not depend on the pieces in

@@ -30,8 +30,8 @@ class ResponseStreamParser(StreamParserBase):
     Args:
         template: Response template of the model.
         prompt: Prompt that the model continued. The prompt can end with the start of the reply, such as `<think>`.
-        tools: Tools that the request declared. The parser converts arguments that are texts to the types in the
-            schemas of the tools.
+        tools: Tools that the request declared. The parser converts string arguments to the types in the schemas of
+            the tools.
         **options: See `ParserOptions`.
 
     Raises:
@@ -58,7 +58,7 @@ class ResponseStreamParser(StreamParserBase):
         """Parses the complete text of a reply. The options are the arguments of the class; `template` is required.
 
         Raises:
-            MessageError: The reply is neither a text nor a dict.
+            MessageError: The reply is neither a string nor a dict.
         """
         parser = cls(**options)
         parser.feed(reply)
@@ -68,7 +68,7 @@ class ResponseStreamParser(StreamParserBase):
         """Parses the next piece of the text. Returns the events that are complete after this piece.
 
         Raises:
-            MessageError: The piece is neither a text nor a dict, or `finish` was called before.
+            MessageError: The piece is neither a string nor a dict, or `finish` was called before.
         """
         if not isinstance(chunk, str) or self._msg is not None:
             return super().feed(self._check(chunk))
@@ -77,7 +77,8 @@ class ResponseStreamParser(StreamParserBase):
 
     def _check(self, chunk: object) -> object:
         if isinstance(chunk, bytes | bytearray | memoryview):
-            raise MessageError("chunk", "expected text, got bytes", "Decode the bytes first.")
+            reason = f"expected a string, got {type(chunk).__name__}"
+            raise MessageError("chunk", reason, "Decode the bytes first.")
         return chunk
 
     def read_event(self, event: dict[str, Any]) -> None:
@@ -89,7 +90,7 @@ class ResponseStreamParser(StreamParserBase):
         self.read_event(reply)
 
     def close(self) -> None:
-        """Reads the end of the text, and ends the reply."""
+        """Processes the end of the text, and ends a complete reply with the finish reason `stop`."""
         self._reader.finish()
         if not self._reader.is_cut_off:
             self.reply.end(FinishReason.STOP)

@@ -139,12 +139,12 @@ class ResponseTemplate:
             text: Text that the model wrote.
             prompt: Prompt that the model continued. The prompt can end with the start of the reply, such as
                 `<think>`. This start is then part of the reply.
-            tools: Tools that the request declared. The parser converts arguments that are texts to the types in
-                the schemas of the tools.
+            tools: Tools that the request declared. The parser converts string arguments to the types in the
+                schemas of the tools.
             **options: See `ParserOptions`.
 
         Raises:
-            OptionError: `text` is not a text, an option is invalid, or the prompt does not contain the
+            OptionError: `text` is not a string, an option is invalid, or the prompt does not contain the
                 `start_anchor` of this template.
         """
         check_option("text", text, str, "Pass the text that the model wrote.")
@@ -174,9 +174,9 @@ class ResponseTemplate:
         return ResponseReader(self._fields, builder, prompt=prompt, start=start, tools=named)
 
     def find_start(self, prompt: str) -> str:
-        """Returns the text after the last `start_anchor` in a prompt, such as `<think>`. The reply starts with it.
+        """Returns the text after the last `start_anchor` in a prompt, such as `<think>`.
 
-        Returns an empty text for an empty prompt.
+        The reply starts with this text. Returns an empty string for an empty prompt.
 
         Raises:
             OptionError: The prompt is not empty, and does not contain the `start_anchor` of this template.
@@ -187,11 +187,14 @@ class ResponseTemplate:
         if prompt and end is None:
             anchor = self.spec.get("start_anchor", self.spec.get("start_anchor_pattern"))
             reason = f"the prompt does not contain the start of a reply, {shorten_repr(anchor, 80)}"
-            raise OptionError("prompt", reason, "Pass the prompt of this model, or omit the option.")
+            raise OptionError("prompt", reason, "Pass the prompt of this model, or omit `prompt`.")
         return prompt[end:] if prompt else ""
 
     def has_fields(self, *, thinking: bool = False, calls: bool = False) -> bool:
-        """Returns True if the template has fields for the requested content: thinking, tool calls, or both."""
+        """Returns True if the template has fields for all requested content: thinking, tool calls or both.
+
+        Returns True if no content is requested.
+        """
         names = self._fields.fields.keys()
         has_thinking = not thinking or not THINKING_FIELDS.isdisjoint(names)
         return has_thinking and (not calls or "tool_calls" in names)

@@ -44,7 +44,7 @@ _REPLIES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         ("Firstword", "Secondword"),
     ),
 }
-"""For each kind of reply, a message, and the words that the text of the message must contain in this order."""
+"""Messages by kind of reply, each with the words that its rendered text must contain in this order."""
 
 
 def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:

@@ -22,7 +22,7 @@ def write_tag_template(tags: Mapping[str, tuple[str, str]]) -> str:
     """Returns the Jinja text of a template that writes tags before and after each message of a role.
 
     Raises:
-        OptionError: A role is unknown, or its value is not a pair of texts.
+        OptionError: A role is unknown, or its value is not a pair of strings.
     """
     check_option("tags", tags, Mapping, 'Pass a dict such as {"user": ("U: ", "\\n")}.')
     lines = ["{%- for message in messages %}"]
@@ -63,7 +63,7 @@ def _check_pair(role: str, pair: tuple[str, str]) -> tuple[str, str]:
     if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
         raise OptionError(
             f"tags[{role!r}]",
-            f"expected two texts, got {shorten_repr(pair, 60)}",
+            f"expected two strings, got {shorten_repr(pair, 60)}",
             "Pass the text before and the text after a message.",
         )
     return pair[0], pair[1]

@@ -88,7 +88,8 @@ def read_text(path: Path) -> str | None:
         return path.read_text("utf-8")
     except (OSError, ValueError) as error:
         reason = f"the file {shorten_repr(str(path), 200)} cannot be read ({error})"
-        raise OptionError("folder", reason, "Download the file again.") from None
+        advice = "Check the permissions and the encoding, or download the file again."
+        raise OptionError("folder", reason, advice) from None
 
 
 def _read_sources(value: object) -> dict[str, str]:
@@ -108,7 +109,7 @@ def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_token(token: object) -> str:
-    """Returns the text of a token: a text, or the `content` of a dict. Returns an empty text for other values."""
+    """Returns the text of a token: a string, or the `content` of a dict. Empty for other values."""
     return token if isinstance(token, str) else str(as_object(token).get("content", ""))
 
 

@@ -85,7 +85,7 @@ class ChatTemplateFormatter(FormatterBase):
 
         check_option("variables", variables, dict | None)
         for name in variables or ():
-            check_option("variables", name, str, "Pass the names of the variables as texts.")
+            check_option("variables", name, str, "Pass the names of the variables as strings.")
             if name in _SET:
                 raise OptionError(f"variables.{name}", "the formatter sets this variable", "Remove the variable.")
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
@@ -120,7 +120,9 @@ class ChatTemplateFormatter(FormatterBase):
     ) -> Plan:
         """Returns the plan of a request.
 
-        With `on_special_tokens="raise"`, control tokens are refused before any file or URL is read.
+        Raises:
+            MessageError: A text has a control token, and `on_special_tokens` is `raise`. No file or URL was read
+                before this error.
         """
         self._check_special_tokens(msgs, options)
         return await super().plan(msgs, model=model, **options)
@@ -185,9 +187,10 @@ class ChatTemplateFormatter(FormatterBase):
             raise OptionError("response_template", reason, "Pass the response template of this model.") from None
 
     def list_stop_texts(self) -> list[str]:
-        """Returns the texts at which a server must stop: the end of a turn, unless it is a control token.
+        """Returns the texts at which a server must stop: the text that ends a turn.
 
-        A server always stops at a control token that ends a turn, such as `<|im_end|>`.
+        The list is empty if this text is a control token, such as `<|im_end|>`, because servers always stop there.
+        The list is also empty if the template writes no text after a reply.
         """
         from agentkit.chat_templates.control_tokens import find_control_tokens
 
@@ -202,7 +205,7 @@ class ChatTemplateFormatter(FormatterBase):
         """Returns the control tokens in the markers of the response template, which a server must not remove.
 
         If the control tokens of the tokenizer are unknown, the result has all markers that are texts, and the
-        parts of regular expressions that are written like a control token.
+        parts of regular expressions that look like a control token. Without a response template, it is empty.
         """
         from agentkit.chat_templates.control_tokens import list_control_tokens
 

@@ -66,7 +66,7 @@ class WrittenMessages:
         messages: The messages.
         texts: Texts of the blocks, in order.
         media: Media blocks in order, each with its part in `messages`.
-        omitted: Blocks that templates cannot write.
+        omitted: Blocks that the template cannot write.
     """
 
     messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -99,7 +99,7 @@ def write_messages(
     """
     written = WrittenMessages()
     for index, msg in enumerate(msgs):
-        if isinstance(msg.content, str):  # a faster way for most messages
+        if isinstance(msg.content, str):  # fast path: most messages have only a string
             _write_text(written, msg, msg.content, index, protect)
         else:
             _MessageWriter(written, msg, index, separator, protect, kinds, not msg.content).write(msg.content)
@@ -127,7 +127,7 @@ class _MessageWriter:
     Attributes:
         is_open: True if there is a block that is not written yet, or if the message has no blocks.
         parts: Content of the message.
-        has_media: True if one of the parts is not a text.
+        has_media: True if one of the parts is a media item.
     """
 
     written: WrittenMessages
@@ -171,7 +171,7 @@ class _MessageWriter:
         self._finish()
 
     def _finish(self) -> None:
-        """Adds a message with the blocks since the last tool result, if there are any."""
+        """Adds a message with the blocks since the last tool result. Does nothing if `is_open` is False."""
         if not self.is_open:
             return
         role = "assistant" if self.calls else self.msg.role
@@ -236,7 +236,7 @@ def adapt_message(message: Mapping[str, Any], needs_parts: bool, text_arguments:
 
     Args:
         message: Message in the format of `write_messages`.
-        needs_parts: True to write a content that is a string as a list of one part.
+        needs_parts: True to write string content as a list of one part, and an empty string as an empty list.
         text_arguments: True to write the arguments of tool calls as JSON text.
     """
     adapted = dict(message)

@@ -1,4 +1,4 @@
-"""`inspect_template`: renders small conversations, and finds the features of a chat template."""
+"""`inspect_template`: renders small conversations to find the features of a chat template."""
 
 from __future__ import annotations
 
@@ -127,7 +127,10 @@ class TemplateProbe:
         return self._writes_plain(messages, word, needs_parts=self.needs_parts, text_arguments=True)
 
     def writes_block(self, type_: str) -> bool:
-        """Returns True if the template can write blocks of the type `type_`."""
+        """Returns True if the template can write blocks of the type `type_`.
+
+        Only tool calls, tool results and thinking are tested. Returns True for all other types.
+        """
         match type_:
             case "tool_use":
                 return self.writes_calls
@@ -169,7 +172,10 @@ class TemplateProbe:
         return self.writes([_SYSTEM, _USER], "Systemword")
 
     def writes_late_system(self) -> bool:
-        """Returns True if the template writes a system message after other messages, and the one at the start."""
+        """Returns True if the template writes a system message after other messages.
+
+        A template that writes system messages at the start must write both system messages.
+        """
         late = [_USER, _REPLY, _message("system", "Otherword"), _USER]
         if self.writes_system:
             return self.writes([_SYSTEM, *late], "Systemword", "Otherword")
@@ -178,8 +184,8 @@ class TemplateProbe:
     def writes_assistant_first(self) -> bool:
         """Returns True if the template writes conversations that start with a message of an assistant.
 
-        Some templates then omit the system message. If there are tools, some templates write the first message as
-        a message of a user, without its tool calls.
+        The result is False for templates that then omit the system message. The result is also False for templates
+        that, if there are tools, write the first message as a message of a user, without its tool calls.
         """
         if not self.writes([_REPLY, _USER], "Replyword"):
             return False
@@ -248,7 +254,7 @@ class TemplateProbe:
         """Returns True if the template writes a placeholder for media parts of a kind.
 
         A template that does not know media prints the parts as Python does, such as `{'type': 'image'}`. This text
-        is no placeholder.
+        is not a placeholder.
         """
         text = self.text([_message("user", [{"type": kind}, _text_part("Userword")])])
         plain = self.text([_message("user", [_text_part("Userword")])])
@@ -282,7 +288,7 @@ class TemplateProbe:
         return is_marked, suffix.strip().partition("\n")[0]
 
     def ends_with(self, stop: str) -> bool:
-        """Returns True if the marked text of a reply ends with the token `stop`, or if `stop` is empty."""
+        """Returns True if the template marks replies, and the marked text ends with `stop`, which may be empty."""
         rendering = self.render([_USER, _REPLY])
         if rendering is None or not rendering.spans:
             return False

@@ -14,8 +14,8 @@ class TemplateReport:
     Attributes:
         system: True if the template writes a system message at the start.
         several_system: True if the template writes two system messages at the start.
-        late_system: True if the template writes a system message after other messages, and also writes the system
-            message at the start.
+        late_system: True if the template writes a system message after other messages. A template that writes
+            system messages at the start must write both system messages.
         consecutive_roles: True if the template writes two messages of a user, or of an assistant, in a row.
         assistant_first: True if the template writes a conversation that starts with a message of an assistant.
         needs_user: True if the template writes some messages only if there is also a message of a user.
@@ -33,7 +33,8 @@ class TemplateReport:
         results: True if the template writes tool results.
         thinking: True if the template writes the thinking of the last message.
         call_thinking: True if the template writes the thinking of a message with tool calls, before its results.
-        earlier_thinking: True if the template also writes the thinking before the last message of a user.
+        earlier_thinking: True if the template also writes the thinking of replies before the last message of a
+            user.
         parts: True if the template writes content that is a list of parts.
         needs_parts: True if the template writes only content that is a list of parts.
         text_arguments: True if the template writes the arguments of tool calls only if they are JSON text.
@@ -48,8 +49,8 @@ class TemplateReport:
         round_trips: True if no reply changes when the response template parses its text and the chat template
             renders the parsed message. None if there is no response template, if it is invalid, or if the package
             regex is not installed.
-        round_trip_losses: Kinds of replies whose text changes or is incomplete after these two steps: `text`,
-            `thinking`, `call`, `text and call` or `several calls`.
+        round_trip_losses: Kinds of replies whose text changes or is incomplete after parsing and rendering:
+            `text`, `thinking`, `call`, `text and call` or `several calls`.
     """
 
     system: bool

@@ -44,7 +44,7 @@ _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 """Keys of a message that may contain thinking. Templates read different keys."""
 _GENERATION: Final = re.compile(r"\{%[-+]?\s*generation\b")
-_MAX_SOURCE: Final = 1_000_000  # characters of a template
+_MAX_SOURCE: Final = 1_000_000  # maximum number of characters of a template
 _MARKS: Final = ("\x02", "\x03")  # characters that mark a span, if no value contains them
 _FIRST_MARK: Final = 0x10FF00  # first private-use character that marks a span if a value contains one of `_MARKS`
 
@@ -83,8 +83,8 @@ class ChatVariables(NamedTuple):
         tools: Declarations of tools. None if there are no tools.
         documents: Documents that the model may cite. None if there are no documents.
         add_generation_prompt: True to end the text with the start of an assistant turn.
-        others: Further variables, such as special tokens and `enable_thinking`. These variables have
-            precedence over the other attributes.
+        others: Further variables, such as special tokens and `enable_thinking`. A variable with the name of
+            another attribute replaces this attribute.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -141,7 +141,7 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
         raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
     try:
         return _compile(source)
-    except (RecursionError, MemoryError, SyntaxError) as error:  # Python's compiler raises any of these
+    except (RecursionError, MemoryError, SyntaxError) as error:  # from Python's compiler
         raise TemplateError(name, "the template is nested too deeply") from error
     except ValueError as error:  # raised for a number with too many digits
         raise TemplateError(name, str(error)) from error
@@ -208,7 +208,7 @@ def _render_text(template: Template, values: Mapping[str, Any], name: str) -> st
 
 
 def refuse_rendering(name: str, error: Exception) -> NoReturn:
-    """Raises a `TemplateError` with the line of an error that a template raised."""
+    """Raises a `TemplateError` for an error in a rendering, with the line of the template if it is known."""
     traceback, line = error.__traceback__, None
     while traceback is not None:  # the last frame of the template has the line of the error
         if traceback.tb_frame.f_code.co_filename == "<template>":

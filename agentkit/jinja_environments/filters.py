@@ -1,7 +1,7 @@
 """Filters `yaml` and `json` of prompts, and the filter `tojson` of chat templates.
 
-The filters of prompts can exclude fields of dicts. A `TemplateRecord` is a dict that knows the fields with their
-default value.
+The filters of prompts can exclude fields of dicts. A `TemplateRecord` is a dict that knows which of its fields
+have their default value.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _exclude_fields(value: object, names: str | Sequence[str]) -> object:
     if not excluded:
         return value
     if not isinstance(value, dict):
-        raise_error(f"exclude_fields: a value of type {type(value).__name__} has no fields")
+        raise_error(f"exclude_fields: expected a dict with fields, got {type(value).__name__}")
     fields = cast("dict[str, Any]", value)
     unknown = [name for name in excluded if name not in fields]
     if unknown:

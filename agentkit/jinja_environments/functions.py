@@ -32,7 +32,7 @@ def raise_error(message: str) -> NoReturn:
 def format_local_time(pattern: str) -> str:
     """Formats the current local time with a format of `strftime`."""
     if len(pattern) > MAX_TIME_FORMAT:
-        raise_error(f"the format of a time has more than {MAX_TIME_FORMAT:,} characters")
+        raise_error(f"the format of a time has {len(pattern):,} characters. The limit is {MAX_TIME_FORMAT:,}")
     return datetime.now().strftime(pattern)
 
 

@@ -18,7 +18,7 @@ SPAN_END: Final = "_span_end"
 
 @cache
 def get_generation_block() -> type[Extension]:
-    """Returns the jinja extension for the block. The first call creates the class, because jinja2 is optional."""
+    """Returns jinja's extension class for the block. The first call creates it, because jinja2 is optional."""
     from jinja2 import nodes
     from jinja2.ext import Extension
     from jinja2.parser import Parser

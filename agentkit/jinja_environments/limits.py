@@ -185,7 +185,7 @@ def count_member_test(value: Any) -> Any:
 
 
 def find_size(value: object) -> tuple[int, int]:
-    """Returns the number of characters of a value with all its parts, and the nesting of its lists and dicts.
+    """Returns the size of a value with all its parts, in characters, and the nesting of its lists and dicts.
 
     If a part occurs several times, its size is added each time, because the text of the value repeats the part.
     """

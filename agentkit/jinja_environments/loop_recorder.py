@@ -6,7 +6,8 @@ sets. If a later rendering has the same values, the iteration would do the same 
 text and sets the attributes, and the iteration does not run.
 
 Templates compare positions, for example `loop.index0 > ns.last_user`. The value of `ns.last_user` differs between
-renderings, but most results do not. So the recorder stores the range of values for which the result is the same.
+renderings, but the results of most comparisons do not. So the recorder stores the range of values for which the
+result is the same.
 """
 
 from __future__ import annotations
@@ -100,14 +101,14 @@ class LoopRecorder:
         self.pieces: list[str | RepeatedText] = []
         self._last_read: float = -1  # index of the last message that was read outside of loops
         self._loops: list[_Loop] = []
-        self._is_repeated = True  # True if no iteration ran, and loops change nothing outside of loops
-        self._attributes: list[dict[str, Any]] = []  # attributes of each namespace before the first loop after it
+        self._is_repeated = True  # False after an iteration ran, or after a use of what a loop can change
+        self._attributes: list[dict[str, Any]] = []  # of each namespace, at the start of the next loop
         self._namespaces: list[Namespace] = []
         self._numbers: dict[int, int] = {}
         self._iteration: Iteration | None = None
 
     def end(self, add_generation_prompt: bool) -> None:
-        """Ends a rendering. If `repeat` can use the text of the rendering, the text is stored."""
+        """Ends a rendering. Stores the text of the rendering if `repeat` can use this text."""
         repeated = sum(isinstance(piece, RepeatedText) for piece in self.pieces)
         if self._is_repeated and repeated == len(self._loops):
             self._renderings[add_generation_prompt] = self._last_read, self.pieces, self._attributes

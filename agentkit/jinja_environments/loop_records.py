@@ -55,7 +55,7 @@ class LoopRecord:
     """Iterations of a loop. The item with index `n` of each list describes the first `n` iterations together.
 
     Attributes:
-        values: Values that the loop can read, as `_describe` returns them.
+        values: Values that the loop can read, as `LoopRecorder._describe` returns them.
         length: Number of messages of the rendering.
         text: Text of all iterations.
         ends: Length of the text that these iterations print.
@@ -132,7 +132,7 @@ class RepeatedText:
 
 
 def keep_best(records: list[LoopRecord], record: LoopRecord) -> None:
-    """Adds a record. Of the records with the same values, the longest and the last are kept."""
+    """Adds a record. Of the records with the same values, only the longest and the newest stay in `records`."""
     same = [item for item in records if item.values == record.values]
     longest = max([record, *same], key=lambda item: len(item.ends))
     others = [item for item in records if item.values != record.values]
@@ -141,7 +141,7 @@ def keep_best(records: list[LoopRecord], record: LoopRecord) -> None:
 
 
 def find_range(value: int, other: int) -> ValueRange:
-    """Returns the range of all integers that are greater than, equal to or less than `other`, as `value` is."""
+    """Returns the range of all integers that compare to `other` as `value` does."""
     if value == other:
         return ValueRange(other, other)
     return ValueRange(other + 1, inf) if value > other else ValueRange(-inf, other - 1)

@@ -24,7 +24,7 @@ class MessageView(Sequence[Mapping[str, Any]]):
         self._recorder = recorder
 
     def has(self, index: int) -> bool:
-        """Returns True if the list has a message with an index, which must not be negative."""
+        """Returns True if the list has a message at `index`. The index must not be negative."""
         self._recorder.read_message(self.start + index)
         return self.start + index < self._recorder.length
 
@@ -114,12 +114,12 @@ class LoopPosition:
 
     @property
     def previtem(self) -> Any:
-        """Item before this item."""
+        """Item before this item. Undefined for the first item."""
         return _undefine("previous") if self.first else self._items[self.index0 - 1]
 
     @property
     def nextitem(self) -> Any:
-        """Item after this item."""
+        """Item after this item. Undefined for the last item."""
         return _undefine("next") if self.last else self._items[self.index]
 
 

@@ -76,7 +76,7 @@ class PrefixRenderer:
         return "".join(map(str, self._list_pieces(count, add_generation_prompt)))
 
     def find_end(self, text: str, count: int, *, add_generation_prompt: bool = False) -> int | None:
-        """Returns the length of the text of the first messages. Returns None if `text` does not start with it."""
+        """Returns the length of the text of the first messages. Returns None if `text` starts differently."""
         position, pieces = 0, None
         if self._is_recorded:
             pieces = self._recorder.repeat(count, add_generation_prompt)
@@ -112,7 +112,7 @@ class PrefixRenderer:
         """Returns True if the rendering of all messages with recorded loops has the text `text`."""
         try:
             return "".join(map(str, self._render_recorded(len(self._recorder.messages), False))) == text
-        except Exception:  # as in `_list_pieces`
+        except Exception:  # the template refuses the messages, or uses them in an unusual way
             return False
 
     def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[str | RepeatedText]:
@@ -254,7 +254,10 @@ def _replace(node: Any, is_inner: bool = False) -> Any:
 
 
 def _replace_comparison(node: nodes.Compare) -> nodes.Expr:
-    """Returns a call of `_compare` if an operand of a comparison is an attribute of a variable."""
+    """Returns a call of `_compare` if an operand of the comparison is an attribute of a variable.
+
+    Otherwise, returns the comparison unchanged.
+    """
     from jinja2 import nodes
 
     operator, left, right = node.ops[0].op, node.expr, node.ops[0].expr

@@ -89,7 +89,7 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
     def undefine(self, obj: Any, name: str) -> Any:
-        """Returns the value of a name that an object does not have."""
+        """Returns jinja's undefined value for a name that an object does not have."""
         count_steps(_UNDEFINED)
         return self.undefined(obj=obj, name=name)
 

@@ -101,7 +101,7 @@ class BoundedCode(CodeGenerator):
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         if self.environment.finalize is None and _is_plain(frame):
-            # The texts of `a ~ b` are printed one after the other, and not joined first.
+            # The texts of `a ~ b` are printed one after the other, so that no joined text is created.
             items: list[Any] = node.nodes
             node.nodes = [part for item in items for part in (item.nodes if _is(item, "Concat") else [item])]
         super().visit_Output(node, frame)
@@ -215,7 +215,7 @@ class BoundedCode(CodeGenerator):
         self.write(")" if is_measured else "")
 
     def _write_key(self, node: nodes.Node, key: str, function: str, frame: Frame) -> None:
-        """Writes code that reads a key of a dict, or calls `function` if the value is no dict or lacks the key."""
+        """Writes code that reads a key of a dict, or calls `function` if the value is not a dict."""
         value = self.temporary_identifier()
         missing = function if key in DICT_NAMES else "environment.undefine"
         start = f"(({value}[{key!r}] if {key!r} in {value} else {missing}({value}, {key!r})) if type({value} := "

@@ -338,7 +338,7 @@ def test_a_function_can_write_the_text() -> None:
 
     template = ChatTemplate.from_function(write)
     assert template.render([USER, REPLY], x=1).text == "['user', 'assistant'] False 1"
-    with pytest.raises(TemplateError, match="must return a text"):
+    with pytest.raises(TemplateError, match="must return a string"):
         ChatTemplate.from_function(lambda messages, variables: 3).render([USER])  # type: ignore[arg-type, return-value]
 
 

@@ -556,7 +556,7 @@ def test_templates_can_be_pickled_and_unknown_names_are_refused() -> None:
 
 def test_the_stream_parser_refuses_bytes_and_later_pieces() -> None:
     parser = QWEN.stream_parser()
-    with pytest.raises(MessageError, match="expected text, got bytes"):
+    with pytest.raises(MessageError, match="expected a string, got bytes"):
         parser.feed(b"Hi")
     assert [event.type for event in parser.feed({"text": "Hi"})] == ["message-start", "text-start", "text-delta"]
     parser.finish()

@@ -153,7 +153,7 @@ def test_a_gguf_file_without_a_template_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_file_of_a_folder_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / "additional_chat_templates").mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(OptionError, match="Download the file again"):
+    with pytest.raises(OptionError, match="ownload the file again"):
         ChatTemplate.from_folder(tmp_path)
     (tmp_path / name).unlink()
 
