@@ -97,7 +97,7 @@ class Adapter(ObservedSteps, ABC):
         """
         if mode is None:
             return self
-        reason = f"{type(self).__name__} has no modes, got {shorten_repr(mode, 60)}"
+        reason = f"expected None, because {type(self).__name__} has no modes, got {shorten_repr(mode, 60)}"
         raise OptionError("mode", reason, "Pass a PromptAdapter with modes={…}, or omit the mode.")
 
     # -- messages ----------------------------------------------------------------------------------------------

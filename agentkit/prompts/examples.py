@@ -199,7 +199,7 @@ def load_examples(
         raise OptionError("path", reason, "Pass a file with the suffix .yaml, .json or .jsonl.")
     names = _check_names("input_names", input_names)
     if not names:
-        reason = "a demo of DSPy does not say which fields are inputs"
+        reason = "expected at least one name, got none, and a demo of DSPy does not name its inputs"
         raise OptionError("input_names", reason, "Pass the names of the input fields.")
     read = _read_json_rows if suffix == ".json" else _read_json_lines
     return [_read_row(row, place, names) for place, row in read(_read_file(file), file.name)]

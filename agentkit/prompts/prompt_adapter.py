@@ -66,11 +66,12 @@ class PromptAdapter(Adapter):
     """Adapter that writes prompts with templates.
 
     The messages are: system prompt, examples, history, user message, prefix. The prefix is a conversation that
-    follows the user message: the value of an input with the name `prefix` and a type such as
+    follows the user message. The prefix is the value of an input with the name `prefix` and a type such as
     `list[Msg | Feedback]`. The prefix and inputs of the type `History` are not part of the variable `query`.
 
-    If the template of the user message has a line `!<assistant>`, the text after this line is the priming: an
-    assistant message after the user message. If a template prints a media block, the message contains the block.
+    If the template of the user message has a line `!<assistant>`, the text after this line is the priming. The
+    priming becomes an assistant message after the user message. If a template prints a media block, the message
+    contains the block.
 
     A mode is another way to answer, with its own prompts and its own format of the reply. `modes` has an adapter
     for each mode. The adapter of a mode writes the requests and examples in this mode, and parses the replies.

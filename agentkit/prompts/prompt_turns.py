@@ -108,8 +108,8 @@ class PromptTurns:
             results: list[Block] = [*row.results]
             if row.calls:
                 has_answer = _has_answer(self.signature, Example({}, outputs))
-                # The result of an answer that is a tool call joins the other results, because all tool calls of a turn
-                # need their results in the next message.
+                # The result of an answer that is a tool call joins the other results, because one message must
+                # contain the results of all tool calls of a reply.
                 if has_answer and msgs[-1].role == "user":
                     results = [*msgs.pop().blocks, *results]
                 text = msgs.pop().blocks if has_answer else ()

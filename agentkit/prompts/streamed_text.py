@@ -22,8 +22,8 @@ class StreamedText:
     """Text of a reply that is still arriving.
 
     The text blocks are in the order of the reply, even if pieces of several blocks arrive alternately. A line
-    break precedes a text block if it begins with a section marker, or if a block of another type is between the
-    text block and the previous text block. The first characters of a block are held back while they may begin a
+    break precedes a text block that begins with a section marker. A line break also separates two text blocks with
+    a block of another type between them. The first characters of a block are held back while they may begin a
     marker. The prefix `NAME:` with the viewer's name is
     omitted, so the first characters of the reply are held back until they differ from this prefix. White space at
     the start of the reply is omitted too.

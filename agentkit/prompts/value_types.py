@@ -178,7 +178,8 @@ def as_json_value(value: object) -> Any:
     except (ValueError, TypeError, RecursionError) as error:  # for example, bytes that are not UTF-8
         if type(error) in (ValueError, RecursionError):  # pydantic refuses values with more than 254 levels
             reason = "the value is nested too deeply, or refers to itself"
-            raise OptionError("value", reason, "Pass a value with fewer levels.") from None
+            advice = "Pass a value with fewer levels and without references to itself."
+            raise OptionError("value", reason, advice) from None
         return str(value)
     if type(json_value) in _CONTAINERS and not _is_equal(value, json_value):
         _sort_sets(value, json_value)

@@ -343,7 +343,7 @@ def test_a_line_separator_inside_a_text_does_not_end_the_line(tmp_path: Path) ->
 
 
 def test_rows_of_dspy_require_the_names_of_the_inputs(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="input_names: a demo of DSPy does not say which fields are inputs"):
+    with pytest.raises(OptionError, match="input_names: expected at least one name, got none"):
         load_examples(write(tmp_path, "a.json", "[]"))
 
 

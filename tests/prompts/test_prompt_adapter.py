@@ -262,7 +262,7 @@ def test_an_unknown_mode_is_refused() -> None:
         OptionError, match=r"^mode: there is no mode 'x'\. Omit the mode, because the adapter has no modes\."
     ):
         PromptAdapter(mode="x")
-    with pytest.raises(OptionError, match=r"^mode: ChatAdapter has no modes, got 'x'"):
+    with pytest.raises(OptionError, match=r"^mode: expected None, because ChatAdapter has no modes, got 'x'"):
         ChatAdapter().select_mode("x")
     assert adapter.select_mode(None) is adapter
 
