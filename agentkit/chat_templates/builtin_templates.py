@@ -2,8 +2,8 @@ r"""Built-in chat templates, as files in the folder `builtin`.
 
 `inst`, `im_start` (also named `chatml`), `llama_2`, `llama_3`, `phi_4` and `zephyr` write the same texts as
 `LangChain.Utils.ChatTemplates` (Elixir, 0.9). `mistral`, `torchtune_llama_2` and `torchtune_chatml` write the same
-texts as torchtune. The templates differ from the layouts that the makers of the models publish, and some templates
-have limits:
+texts as torchtune. Some of these templates differ from the layouts that the makers of the models publish, or
+lack features:
 
 - `llama_3`: the template writes a line break after `<|begin_of_text|>` and after `<|eot_id|>`. Meta's layout has
   no line breaks there.
@@ -11,8 +11,8 @@ have limits:
   False.
 - Only `im_start`, `llama_3` and `zephyr` read `add_generation_prompt`. The other templates ignore this variable.
 - No template writes tool calls. `inst`, `llama_2`, `phi_4` and `zephyr` write no tool results either.
-- `torchtune_llama_2` writes the system text before each message of a user. In Meta's layout
-  and in `llama_2`, the system text is only before the first message of a user.
+- `torchtune_llama_2` writes the system text before each message of a user. In Meta's layout and
+  in `llama_2`, the system text is only before the first message of a user.
 - `torchtune_chatml` writes no `<|im_end|>` after an empty reply at the end of the conversation.
 - `mistral` refuses system messages.
 - `inst`, `llama_2` and `llama_3` write the bos token. `mistral` and `torchtune_llama_2` omit this token, because

@@ -420,7 +420,10 @@ class ChatTemplate:
         return TemplateProbe(self)
 
     def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns messages in the types that the template requires: lists of parts, or arguments as JSON text."""
+        """Returns messages with the types of values that the template requires.
+
+        Some templates require content as a list of parts, or arguments of tool calls as JSON text.
+        """
         if self.function is not None:
             return messages
         has_calls = any("tool_calls" in message for message in messages)

@@ -13,7 +13,9 @@ __all__ = ["find_prompt_end"]
 def find_prompt_end(
     rendering: Rendering, chat: ChatVariables, render: Callable[[ChatVariables], Rendering]
 ) -> int | None:
-    """Returns the index at which the prompt ends, for `RenderedChat.prompt_end`. None if the index is unknown.
+    """Returns the index at which the prompt ends. Returns None if the index is unknown.
+
+    `RenderedChat.prompt_end` describes this index.
 
     Args:
         rendering: Text that the template wrote for `chat`, and its spans.

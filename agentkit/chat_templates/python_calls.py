@@ -34,7 +34,7 @@ def parse_python_calls(text: str) -> list[dict[str, Any]]:
         One dict with `name` and `arguments` for each call.
 
     Raises:
-        ValueError: The text is not a list of calls, or a value is too large or nested too deeply.
+        ValueError: The text is not a valid list of calls, or a value is too large or nested too deeply.
 
     Example:
         >>> parse_python_calls('[search(query="cats", n=3)]')

@@ -25,7 +25,8 @@ def choose_template(templates: Mapping[str, str], name: str | None, has_tools: b
     check_text("chat_template", name)
     chosen = name or ("tool_use" if has_tools and "tool_use" in templates else "default")
     if not templates:
-        raise OptionError("chat_template", "there is no template", "Pass the text of a template as `jinja`.")
+        reason = "the chat template has no Jinja text"
+        raise OptionError("chat_template", reason, "Pass the text of a template as `jinja`.")
     if chosen not in templates:
         reason = f"no template has the name {chosen!r}, only {', '.join(map(repr, sorted(templates)))}"
         raise OptionError("chat_template", reason, "Pass one of these names.")

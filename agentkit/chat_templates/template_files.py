@@ -109,7 +109,7 @@ def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_token(token: object) -> str:
-    """Returns the text of a token: a string, or the `content` of a dict. Empty for other values."""
+    """Returns the text of a token: a string, or the `content` of a dict. Returns "" for other values."""
     return token if isinstance(token, str) else str(as_object(token).get("content", ""))
 
 

@@ -205,7 +205,8 @@ class ChatTemplateFormatter(FormatterBase):
         """Returns the control tokens in the markers of the response template, which a server must not remove.
 
         If the control tokens of the tokenizer are unknown, the result has all markers that are texts, and the
-        parts of regular expressions that look like a control token. Without a response template, it is empty.
+        parts of regular expressions that look like a control token. Without a response template, the result is
+        empty.
         """
         from agentkit.chat_templates.control_tokens import list_control_tokens
 

@@ -141,7 +141,7 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
         raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
     try:
         return _compile(source)
-    except (RecursionError, MemoryError, SyntaxError) as error:  # from Python's compiler
+    except (RecursionError, MemoryError, SyntaxError) as error:  # of Python's compiler, for deep nesting
         raise TemplateError(name, "the template is nested too deeply") from error
     except ValueError as error:  # raised for a number with too many digits
         raise TemplateError(name, str(error)) from error

@@ -135,7 +135,7 @@ def _check_format(value: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _check_sum(value: Any, attribute: Any = None, start: Any = 0) -> Any:
     if not isinstance(start, int | float):
-        raise_error(f"the filter sum adds only numbers, got a start of type {type(start).__name__}")
+        raise_error(f"the filter sum: expected a number as `start`, got {type(start).__name__}")
     return value
 
 

@@ -79,7 +79,7 @@ def start_rendering(length: int) -> Token[_Rendering]:
 
 
 def end_rendering(token: Token[_Rendering]) -> None:
-    """Restores the counters of the outer rendering."""
+    """Ends the current rendering, and restores the counters of the outer rendering, if any."""
     _rendering.reset(token)
 
 
@@ -180,7 +180,7 @@ def count_read(value: Any) -> Any:
 
 
 def count_member_test(value: Any) -> Any:
-    """Counts the steps of the operator `in` whose right operand is `value`. Returns the value."""
+    """Counts the steps of a test `x in value`. A test of a dict has no steps. Returns the value."""
     return value if isinstance(value, _DICT) else count_read(value)
 
 

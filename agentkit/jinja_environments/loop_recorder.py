@@ -101,7 +101,7 @@ class LoopRecorder:
         self.pieces: list[str | RepeatedText] = []
         self._last_read: float = -1  # index of the last message that was read outside of loops
         self._loops: list[_Loop] = []
-        self._is_repeated = True  # False after an iteration ran, or after a use of what a loop can change
+        self._is_repeated = True  # False after an iteration, or a use of a value that a loop can change
         self._attributes: list[dict[str, Any]] = []  # of each namespace, at the start of the next loop
         self._namespaces: list[Namespace] = []
         self._numbers: dict[int, int] = {}
