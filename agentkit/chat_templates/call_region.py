@@ -46,7 +46,7 @@ class _Call(NamedTuple):
 
 
 class CallForm:
-    """Format of the tool calls in a field. It decides where the name, the id and the arguments of a call are.
+    """Format of the tool calls in a field: the positions of the name, the id and the arguments of a call.
 
     Attributes:
         field: Field `tool_calls` of the response template.

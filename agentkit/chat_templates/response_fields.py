@@ -37,10 +37,11 @@ class ResponseField:
         is_required: True if each reply must have the field.
         transform: JSON value with placeholders such as `{content}`, which becomes the value of the field. None
             means that the parsed text is the value of the field.
-        transform_each: True to transform each item if the parsed text is a list.
+        transform_each: True to transform each item of the parsed text, which must then be a list of objects.
         repeats: True to collect all values of the field in a list. False keeps the last value. A field that
             becomes blocks has one block for each value in both cases.
-        join: Text between several values of the field, which then become one text. None keeps a list.
+        join: Text between the values of the field, which then become one text. Requires `repeats`. None keeps the
+            list.
     """
 
     name: str
