@@ -29,7 +29,7 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 class ParserOptions(TypedDict, total=False):
-    """Options of a parser. Most of them describe the model call that returned the reply.
+    """Options of a parser. Most options describe the model call that returned the reply.
 
     Attributes:
         request: Request that the reply answers. Some providers accept a signed thinking block only if all content

@@ -24,8 +24,8 @@ class ToolCallIndex:
     - A new id begins a tool call, unless the tool call at this index has no id yet. An empty id is ignored.
     - A repeated id continues the tool call with this id.
     - The name of another tool begins a tool call if the arguments of the current tool call are complete.
-    - If two entries of one event have the same index and a name each, they are two tool calls. This rule does not
-      apply while the argument text of the first tool call is incomplete.
+    - If two entries of one event have the same index and a name each, the entries are two tool calls. This rule
+      does not apply while the argument text of the first tool call is incomplete.
 
     Args:
         reply: Builder of the reply.

@@ -62,8 +62,8 @@ def answer_request(
             response then has status 400.
 
     Raises:
-        OptionError: If the wire format cannot represent the reply. Also raised for a list of events if the
-            request asks for a complete reply, and for a dict if the request asks for a stream.
+        OptionError: If the wire format cannot represent the reply. Also raised for a list of events if a
+            complete reply is requested, and for a dict if a stream is requested.
     """
     body = request.body
     if not isinstance(body, dict):

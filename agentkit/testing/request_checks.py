@@ -75,7 +75,7 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     if json_text(formatter.lower(msgs).request) != text:
         yield "two requests share lists or dicts, so a change of one request changes the other"
     if [msg.to_dict() for msg in msgs] != before:
-        yield "building a request changes the messages, or a request shares lists or dicts with them"
+        yield "building a request changes the messages, or the request and the messages share lists or dicts"
     if json_text(type(formatter)(formatter.model).lower(msgs).request) != text:
         yield "a new formatter builds a different request from the same conversation"
 

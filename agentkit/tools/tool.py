@@ -71,9 +71,9 @@ class Tool(Validated):
         wait for the thread. The only errors that are raised are a cancellation and a keyboard interrupt.
 
         A string, a block or an MCP result becomes the output. A list that contains a block becomes a list of
-        blocks. Any other value becomes JSON text. Any failure becomes a result with `is_error`: invalid or
-        truncated arguments, an exception of the function, a tool call with the name of another tool, or a tool
-        without a function.
+        blocks. Any other value becomes JSON text. Any failure becomes a result with `is_error`. Failures
+        are invalid or truncated arguments, an exception of the function, a tool call with the name of another
+        tool, and a tool without a function.
 
         Args:
             block: Tool call of a reply. To select the tool among several tools by its name, use `run_tool_call`.

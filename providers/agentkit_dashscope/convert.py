@@ -88,7 +88,7 @@ class DashScopeChatFormatter(FormatterBase):
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Returns the request with `messages` and `result_format`.
 
-        The request also has `tools`, `tool_choice` and `response_format` if they are needed.
+        The request also has `tools`, `tool_choice` and `response_format` if `task` has values for these keys.
         """
         is_text_path = task.capabilities.turns.text_joining == "string"
         messages: list[dict[str, Any]] = []

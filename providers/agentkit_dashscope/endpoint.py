@@ -50,8 +50,8 @@ class DashScopeEndpoint(EndpointBase):
 
     A request whose message contents are strings is first sent to the text path. If the API reports that this path
     is wrong for the model, the endpoint converts the request and sends it to the multimodal path. Later requests
-    to the model are sent only to the multimodal path. In the same way, a request with lists of parts is sent to
-    the multimodal path first, and after such an error to the text path.
+    to the model are sent only to the multimodal path. A request with lists of parts is sent to the
+    multimodal path first, and after such an error to the text path.
 
     All parameters of a model call are sent in the field `parameters`, except `extra_headers`, `extra_query` and
     `timeout`.

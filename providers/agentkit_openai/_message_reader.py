@@ -141,8 +141,8 @@ class MessageReader:
     def _continue_call(self, entry: dict[str, Any]) -> bool:
         """Reads an entry of `tool_calls` that contains only a piece of the arguments of an earlier tool call.
 
-        Returns False, without reading the entry, if the entry contains anything else. Most entries of a stream
-        contain only a piece of arguments, and this method reads them quickly.
+        Returns False, without reading the entry, if the entry contains anything else. This method is a fast
+        path, because most entries of a stream contain only a piece of arguments.
         """
         function: Any = entry.get("function")
         if function.__class__ is not dict or entry.get("id") or function.get("name"):

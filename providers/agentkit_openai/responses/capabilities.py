@@ -78,7 +78,7 @@ def _part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"],
     """Returns `("request", ID)` or `("response", ID)` for an item of a pair, and None for any other item.
 
     The items of a pair are the request for an action and the outcome of the action. Both have the same ID. OpenAI
-    refuses an input that contains only one of them.
+    refuses an input that contains only one item of a pair.
     """
     item_type = str(data.get("type"))
     id = data.get(_REQUEST_ID_KEYS.get(item_type, ""))

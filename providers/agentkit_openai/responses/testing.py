@@ -69,7 +69,7 @@ class FakeResponses(FakeService):
         return {"type": "error", "code": error.code, "message": error.message, "param": None}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message if tool calls and outputs do not match. Returns None if they match.
+        """Returns the API's error message if tool calls and outputs do not match. Returns None if all match.
 
         Each tool call requires one output after it, and each output requires its tool call before it.
         """
