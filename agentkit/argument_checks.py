@@ -122,5 +122,5 @@ def check_text(name: str, text: str | None) -> None:
     try:
         (text or "").encode()
     except UnicodeEncodeError:
-        reason = f"the text {shorten_repr(text, 60)} has a lone surrogate"
-        raise OptionError(name, reason, "Pass text that UTF-8 can encode.") from None
+        reason = f"the string {shorten_repr(text, 60)} has a lone surrogate"
+        raise OptionError(name, reason, "Pass a string that UTF-8 can encode.") from None

@@ -128,7 +128,7 @@ class EmptyConversationError(InputError):
     """Conversation without messages, for which no request can be built."""
 
     def __init__(self) -> None:
-        super().__init__("msgs", "the conversation has no message", "Pass at least one Msg.")
+        super().__init__("msgs", "the conversation has no messages", "Pass at least one Msg.")
 
 
 class OptionError(InputError):

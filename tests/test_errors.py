@@ -74,7 +74,7 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
     ),
     (
         EmptyConversationError(),
-        "msgs: the conversation has no message. Pass at least one Msg.",
+        "msgs: the conversation has no messages. Pass at least one Msg.",
         {"place": "msgs"},
     ),
     (OptionError("tags", "no tag", "Use letters."), "tags: no tag. Use letters.", {"place": "tags"}),

@@ -160,7 +160,7 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
 def _portion_size(unit: Sequence[Msg]) -> int:
     """Returns the maximum number of tool results of a unit that one edit shrinks.
 
-    The number is large enough so that `_MAX_PORTIONS` edits can shrink all tool results of the unit.
+    `_MAX_PORTIONS` edits of this size can shrink all tool results of the unit.
     """
     results = sum(len(msg.tool_ids) for msg in unit if msg.features & Feature.RESULT)
     return max(1, -(-results // _MAX_PORTIONS))

@@ -141,7 +141,9 @@ class Summarize(CutStrategy):
 
     def _message(self, text: object, digest: str) -> Msg:
         if not isinstance(text, str) or not text.strip():
-            reason = f"expected a summary, got {'a blank text' if isinstance(text, str) else type(text).__name__}"
+            reason = (
+                f"expected a summary, got {'a blank string' if isinstance(text, str) else type(text).__name__}"
+            )
             raise OptionError("strategy.summarizer", reason, "Return the summary as a string that is not blank.")
         # `estimate_text` returns hundredths of a token
         limit = 100 * self.max_tokens // _MAX_SUMMARIES - 100 * _MESSAGE_TOKENS

@@ -92,7 +92,7 @@ class MediaRule:
         url_types: Media types that the target accepts by URL. If empty, the types are the same as in `types`.
         embed: True if the target accepts base64 data.
         magic: First characters of base64 text, by which an API without a field for the media type recognizes the
-            type. Data with other first characters are not accepted. If empty, the first characters are not
+            type. Data with other first characters is not accepted. If empty, the first characters are not
             checked.
         limits: Limits for one request. None if no limit is known.
     """

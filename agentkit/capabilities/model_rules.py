@@ -23,7 +23,7 @@ _CALL_IDS: Final = {"any": None, "mistral": MISTRAL_CALL_IDS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRules:
-    """Rules of a model's chat template. Pass them as the option `model_rules`, because no server reports them.
+    """Rules of a model's chat template, for the option `model_rules`. No server reports these rules.
 
         gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
         model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)

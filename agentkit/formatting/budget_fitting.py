@@ -250,7 +250,7 @@ class BudgetFitter:
         return self.sizes.counted[count][1] <= self.budget.limit
 
     async def _raise_on_certain_loss(self, count: EditCount) -> None:
-        """Before any file or URL is read, raises LossError if a loss is certain.
+        """Raises LossError if a loss is certain, before any file or URL is read.
 
         If `on_loss` is not `raise`, the method does nothing.
         """

@@ -210,7 +210,7 @@ class MultiAgentHistory(HistoryPolicy):
         return self.is_own_turn(unit[0]) or any(has_line(block, msg) for msg in unit for block in msg.blocks)
 
     def get_native_features(self, capabilities: Capabilities) -> int:
-        """Returns `Feature` bits. Messages with one of these bits remain separate turns, whoever the speaker is.
+        """Returns the `Feature` bits that make a message remain a separate turn, whoever the speaker is.
 
         The viewer's messages also remain separate turns, whatever their features are (see `is_own_turn`).
         """

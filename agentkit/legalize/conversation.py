@@ -39,8 +39,9 @@ class LegalConversation:
         call_ids: Maps each replaced call id to the original id. The key is the new id.
         tool_names: Maps each replaced tool name to the original name. The key is the new name.
         speakers: Maps each refused speaker name to the name that replaces it in the request.
-        notes: Notes of `convert`, each with the origin of a block (`TracedMessage.block_origins`), or with a name
-            for content that `convert` adds. The pipeline adds the notes to the ledger.
+        notes: Notes that the formatter's `convert` appends, each with the origin of a block
+            (`TracedMessage.block_origins`), or with a name for content that `convert` adds. The pipeline adds the
+            notes to the ledger.
     """
 
     system: TracedConversation

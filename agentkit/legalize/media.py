@@ -123,7 +123,7 @@ class MediaLegalizer:
         if block.state is None:
             return block
         if is_changed and block.state.is_proof:
-            reason = f"the signature of media that were changed or moved {WAS_OMITTED}"
+            reason = f"the signature of a changed or moved media item {WAS_OMITTED}"
             self._note(path, Disposition.CARRIED, reason)
             return replace(block, state=None)
         return self._without_foreign_state(block, path)
@@ -308,7 +308,10 @@ class MediaLegalizer:
 
 
 def _find_text(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
-    """Returns the text of a text document, or "" if the file is not read yet. Returns None for other media."""
+    """Returns the text of a text document, or "" if the file is not read yet. Returns None for other media.
+
+    Also returns None for a document that is blank or not valid UTF-8.
+    """
     if block.type != "document" or isinstance(source, URLSource) or not is_text_type(source.media_type):
         return None
     return source.text if source.data else ""

@@ -173,7 +173,7 @@ class _Walk:
             raise _NotStrictError("strict mode does not accept a reference at the schema root")
         if others.keys() - _ANNOTATIONS:
             keyword = min(others.keys() - _ANNOTATIONS)
-            raise _NotStrictError(f"the {_schema_at(place)} has the keyword {keyword!r} next to a reference")
+            raise _NotStrictError(f"the {_schema_at(place)} combines the keyword {keyword!r} with `$ref`")
         return {"anyOf": [{"$ref": target}], **others} if others else {"$ref": target}
 
     def _object(self, part: dict[str, Any], place: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ _MASK = Feature.MEDIA | Feature.RESULT_MEDIA
 
 
 def is_fresh(source: Source) -> bool:
-    """Returns True if a media source contains data that are not checked yet."""
+    """Returns True if a media source contains data that is not checked yet."""
     if isinstance(source, Base64Source):
         return "checked" not in source.cache
     return source.cached_content is None and source.scheme == "data"

@@ -120,7 +120,11 @@ _DEFAULT_TYPES: Mapping[Kind, str] = {
 
 
 def needs_fetching(capabilities: Capabilities, kind: Kind, source: URLSource) -> bool:
-    """Returns True if a target accepts media at an http or https URL, but cannot open the URL itself."""
+    """Returns True if media at an http or https URL must be downloaded for a target.
+
+    A download is necessary if the target accepts the media, but cannot open the URL. A text document is also
+    downloaded for a target that accepts no documents, because the request can contain the text.
+    """
     rule, media_type = capabilities.media.rules[kind], source.guessed_type
     if source.scheme not in _WEB:
         return False
@@ -170,8 +174,8 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     """Converts base64 text to a media source, or returns the reason for a refusal.
 
     The first bytes of the data determine the media type. If these bytes are unknown, the declared type is used.
-    However, files of some types always begin with known bytes, for example PNG files. Data that are declared as
-    such a type, but begin with unknown bytes, are refused, because no target can open them. The content of a text
+    However, files of some types always begin with known bytes, for example PNG files. Data that is declared as
+    such a type, but begins with unknown bytes, is refused, because no target can open it. The content of a text
     document is converted to UTF-8.
 
     Args:

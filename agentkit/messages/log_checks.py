@@ -133,8 +133,11 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
     content = message.get("content")
     blocks = as_list(content)
     if isinstance(content, dict):
-        reason = "expected text or a list of content blocks, got an object"
-        raise MessageError(place, reason, "Pass text or a list. If the object is a content block, pass [object].")
+        reason = (
+            f"expected a string or a list of content blocks, got an object with {_list_keys(as_object(content))}"
+        )
+        advice = "Pass a string or a list. If the object is a content block, pass [object]."
+        raise MessageError(place, reason, advice)
     if key is not None and blocks and all(as_object(block) and key not in block for block in blocks):
         reason = f"expected content blocks with the key {key!r}, got {_list_keys(as_object(blocks[0]))}"
         raise MessageError(place, reason, _advice(find_log_format({"role": "", "content": content})))

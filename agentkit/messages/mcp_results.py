@@ -59,8 +59,8 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
 
     The fields are `output` (text, or a list of block dicts) and `is_error`. If the server sent `_meta`, or keys
     that MCP does not define, the field `metadata` contains these values. MCP recommends that the text content
-    repeats `structuredContent`. If the text content does not repeat `structuredContent`, the value is added to
-    `output` as JSON text.
+    repeats `structuredContent`. If the text content does not repeat this value, the value is added to `output`
+    as JSON text.
     """
     data = _as_result(value)
     if data is None:

@@ -92,7 +92,7 @@ def read_text(msg: Msg, line_start: str | None = None) -> str:
     Args:
         msg: Reply of a model.
         line_start: Text that may occur only at the start of a line. A line break is inserted before each text
-            block that begins with this text. None if there is no such text.
+            block that begins with this text, except the first text block. None if there is no such text.
     """
     if isinstance(msg.content, str):
         return msg.content
@@ -191,7 +191,7 @@ def create_adapter(expected: Any, place: str) -> tuple[TypeAdapter[Any], dict[st
     """
     try:
         if isroutine(expected):
-            raise PydanticUserError("a function is not a type", code=None)
+            raise PydanticUserError(f"expected a type, got the function {expected.__name__!r}", code=None)
         adapter: TypeAdapter[Any] = TypeAdapter(expected)
         return adapter, adapter.json_schema()
     except (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError) as error:
@@ -214,7 +214,7 @@ def _cached_expected(expected: Any, name: str) -> _Expected:
 
 def _find_expected(expected: Any) -> _Expected:
     try:
-        # `A | B` and `B | A` are equal, but pydantic reads them differently, so the key of the cache has the repr.
+        # `A | B` and `B | A` are equal, but pydantic reads them differently, so the cache key contains the repr.
         return _cached_expected(expected, repr(expected))
     except TypeError:  # some annotations cannot be hashed, so the result is not cached
         return _create_expected(expected)

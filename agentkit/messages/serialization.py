@@ -103,7 +103,8 @@ def _unwrap(data: Mapping[str, object]) -> object:
     if version > FORMAT_VERSION:
         raise VersionError("agentkit", version, FORMAT_VERSION)
     if "messages" not in data:
-        raise MessageError("messages", "the object has no key 'messages'", describe_log_format(data))
+        reason = f"expected an object with the key 'messages', got {shorten_repr(dict(data), 60)}"
+        raise MessageError("messages", reason, describe_log_format(data))
     return data["messages"]
 
 

@@ -74,7 +74,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"a signature that is no base64 text was left off", r"a signature that is not base64 text was omitted"),
     (
         r"the signature of a picture that was changed or moved was left off",
-        r"the signature of media that were changed or moved was omitted",
+        r"the signature of a changed or moved media item was omitted",
     ),
     (r"state issued by (.*) was left off", r"data issued by \1, such as a signature, was omitted"),
     (r"(.*) was left off", r"\1 was omitted"),
@@ -144,7 +144,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"(tool .*|response_format): sent without strict: (\S+) has ('.*') beside a reference",
-        r"\1 sent without strict mode, because the schema at \2 has the keyword \3 next to a reference",
+        r"\1 sent without strict mode, because the schema at \2 combines the keyword \3 with `$ref`",
     ),
     (
         r"(tool .*|response_format): sent without strict: the root requires a property that it does not have",

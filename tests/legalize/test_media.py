@@ -100,7 +100,7 @@ def test_an_item_of_a_tool_result_has_no_signature_even_in_a_message_of_the_assi
 
 
 MOVED: Final = "moved into a separate user turn, because the API does not accept these media in the original turn"
-STALE: Final = "the signature of media that were changed or moved was omitted"
+STALE: Final = "the signature of a changed or moved media item was omitted"
 
 
 @each_case(

@@ -154,7 +154,7 @@ def test_msg_objects_load_unchanged() -> None:
         ("[" * 100_000, "input", "expected JSON"),
         ("5", "messages", "expected a list, got int"),
         (None, "messages", "got NoneType"),
-        ({"agentkit": 1}, "messages", "no key 'messages'"),
+        ({"agentkit": 1}, "messages", "the key 'messages', got {'agentkit': 1}"),
         ({"agentkit": 1, "messages": "hi"}, "messages", "got str"),
         ({"agentkit": "1", "messages": []}, "agentkit", "'1'"),
         ({"agentkit": True, "messages": []}, "agentkit", "True"),
