@@ -81,8 +81,8 @@ def export_command(
 ) -> None:
     """Write the conversations of logs as rows of training data, one JSON object per line.
 
-    The command prints a summary to standard error. The summary counts samples, refused logs, conversations and
-    samples, and losses by reason. A loss is content that the format cannot represent. With a tokenizer, the
+    The command prints a summary to standard error. The summary counts samples, refused items (logs, conversations
+    or samples), and losses by reason. A loss is content that the format cannot represent. With a tokenizer, the
     summary also counts trained tokens, and samples that are longer than --max-tokens.
     """
     check_log_format(source)
@@ -227,7 +227,10 @@ class _Export:
         return samples_from_log(msgs, viewers=viewers, formatter=formatter, tools=tools)
 
     def _apply_weights(self, sample: Sample) -> Sample:
-        """Returns a sample in which only the last reply is trained, if `train_on` is `last`."""
+        """Returns a sample in which only the last reply is trained, if `train_on` is `last`.
+
+        A sample with weights or without replies is returned unchanged.
+        """
         if self.train_on != "last" or sample.weights is not None or not sample.replies:
             return sample
         weights: list[Any] = [0 if index in sample.replies else None for index in range(len(sample.msgs))]

@@ -23,7 +23,7 @@ def read(file: Path | None) -> bytes:
     """Returns the content of a file, or of standard input if `file` is None or `-`.
 
     Raises:
-        OptionError: If the file cannot be read.
+        OptionError: The file cannot be read.
     """
     return b"".join(read_lines(file))
 
@@ -32,7 +32,7 @@ def read_lines(file: Path | None) -> Iterator[bytes]:
     """Yields the lines of a file, or of standard input if `file` is None or `-`.
 
     Raises:
-        OptionError: If the file cannot be read.
+        OptionError: The file cannot be read.
     """
     if file is None or str(file) == "-":
         lines = _stdin()
@@ -51,7 +51,7 @@ def _check_output(lines: BinaryIO, place: str) -> None:
     """Raises OptionError if the input is also the output, because a command would then read its own output."""
     try:
         stats = [os.fstat(stream.fileno()) for stream in (lines, sys.stdout)]
-    except (OSError, ValueError, AttributeError):  # a stream is closed, or is not a file of the system
+    except (OSError, ValueError, AttributeError):  # a stream is closed, or has no file descriptor
         return
     if stat.S_ISREG(stats[0].st_mode) and os.path.samestat(*stats):
         raise OptionError(place, "the file is also the output", "Redirect standard output to another file.")
@@ -67,7 +67,7 @@ def parse_input(text: bytes) -> Any:
     """Parses JSON text, which may begin with a byte order mark.
 
     Raises:
-        MessageError: If the text is not JSON.
+        MessageError: The text is not JSON.
     """
     try:
         return json.loads(text.decode("utf-8-sig"))
@@ -79,8 +79,8 @@ def write_output(value: Any, indent: int | None = None) -> None:
     """Writes a value as JSON to standard output. If `indent` is None, the JSON is on one line.
 
     Raises:
-        MessageError: If the value cannot be written as JSON.
-        OptionError: If standard output is closed, or if writing fails.
+        MessageError: The value cannot be written as JSON.
+        OptionError: Standard output is closed, or writing fails.
     """
     write_bytes(encode(value, indent))
 
@@ -89,7 +89,7 @@ def encode(value: Any, indent: int | None = None) -> bytes:
     """Returns a value as JSON text in UTF-8, with a line break at the end.
 
     Raises:
-        MessageError: If the value cannot be written as JSON.
+        MessageError: The value cannot be written as JSON.
     """
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
@@ -102,7 +102,7 @@ def write_bytes(text: bytes) -> None:
     """Writes bytes to standard output.
 
     Raises:
-        OptionError: If standard output is closed, or if writing fails.
+        OptionError: Standard output is closed, or writing fails.
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - a shell can close standard output
         raise OptionError("standard output", "the stream is closed", "Redirect the output to a file or a command.")
@@ -126,7 +126,7 @@ def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None)
     `ledger` is not None, the function prints nothing, because the ledger lists the invalid blocks.
 
     Raises:
-        MessageError: If there are invalid blocks. The error names the place of each block and the reason.
+        MessageError: There are invalid blocks. The error names the place of each block and the reason.
     """
     faults = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
     if faults and not keep_invalid:

@@ -132,7 +132,8 @@ def format_command(
     and `response_format`.
     """
     if (provider is None) == (not every):
-        raise OptionError("--provider", "expected either --provider or --all", "Pass one of these options.")
+        reason = f"expected either --provider or --all, got {'both' if every else 'neither'}"
+        raise OptionError("--provider", reason, "Pass one of these options.")
     options = FormatOptions(
         provider=provider,
         multi_agent=multi_agent or viewer is not None or frame is not None,
@@ -200,7 +201,7 @@ def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
     """Parses a conversation. Returns its messages and the request options that it contains.
 
     Raises:
-        MessageError: If the text is not a conversation, or if a request option has the wrong type.
+        MessageError: The text is not a conversation, or a request option has the wrong type.
     """
     data = parse_input(text)
     msgs = load_messages(data)

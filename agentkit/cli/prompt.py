@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-import agentkit.prompts as prompts  # imports its names on first use
+import agentkit.prompts as prompts  # fast start: the package imports its names on first use
 from agentkit.cli.files import parse_input
 from agentkit.cli.lines import run_conversion
 from agentkit.errors import MessageError
@@ -78,8 +78,8 @@ def _create_adapter(name: str) -> prompts.Adapter:
 
 
 _FIELDS: dict[str, tuple[type, str]] = {
-    "signature": (str, 'a text such as "question -> answer"'),
-    "instructions": (str, "a text"),
+    "signature": (str, 'a string such as "question -> answer"'),
+    "instructions": (str, "a string"),
     "inputs": (dict, "an object with the values of the inputs"),
     "examples": (list, "a list of objects with the keys inputs and outputs"),
     "reply": (str, "the text of a reply"),
@@ -95,7 +95,9 @@ def _read_task(text: bytes) -> dict[str, Any]:
     """
     data = parse_input(text)
     if not isinstance(data, dict):
-        raise MessageError("input", f"expected an object, got {type(data).__name__}", "Pass an object.")
+        raise MessageError(
+            "input", f"expected an object, got {type(data).__name__}", "Pass an object with `signature`."
+        )
     task: dict[str, Any] = {"inputs": {}, **cast("dict[str, Any]", data)}
     for name, (expected, description) in _FIELDS.items():
         value = task.get(name)

@@ -42,7 +42,7 @@ class Price:
             amount: object = getattr(self, field.name)
             is_optional = field.name.startswith("cache_")
             if not (is_optional and amount is None) and not _is_amount(amount):
-                reason = f"expected a number of at least 0, got {shorten_repr(amount, 60)}"
+                reason = f"expected a finite number of at least 0, got {shorten_repr(amount, 60)}"
                 raise OptionError(f"price.{field.name}", reason, "Pass the price of one million tokens.")
 
     def cost(self, usage: Usage) -> float:

@@ -80,7 +80,7 @@ class RecordedCall:
         """
         reply, error = values.get("reply"), values.get("error")
         if (reply is None) == (not isinstance(error, dict)):
-            reason = "the recorded call must have a reply or an error, but not both"
+            reason = f"expected either a reply or an error, got {'neither' if reply is None else 'both'}"
             raise MessageError(place, reason, "Remove the line, and record the call again.")
         return cls(
             None if reply is None else load_message(reply, f"{place}.reply"),

@@ -1,6 +1,6 @@
 """Base classes of token counters, and `TokenCount`, the number of tokens that a counter returns.
 
-Every counter counts the tokens of a request. A local counter needs no I/O and also estimates the tokens of
+Every counter counts the tokens of a request. A local counter needs no network and also estimates the tokens of
 individual messages. A budget uses these estimates to decide how many messages to omit, without building many
 requests.
 """
@@ -53,7 +53,7 @@ class TokenCounterBase(ABC):
     """Base class of counters for the tokens of a request, including its tools and schemas.
 
     A subclass implements `count`. A budget calls `count` O(log n) times to fit n messages into its limit. A
-    counter that needs no I/O should derive from `LocalTokenCounter`, which a budget uses more efficiently.
+    counter that needs no network should derive from `LocalTokenCounter`, which a budget uses more efficiently.
     """
 
     @abstractmethod
@@ -146,7 +146,7 @@ def weight_key(*terms: object) -> object:
 
 
 class LocalTokenCounter(TokenCounterBase):
-    """Base class of counters that need no I/O and also estimate the tokens of individual messages.
+    """Base class of counters that need no network and also estimate the tokens of individual messages.
 
     A budget uses `weigh` to decide how many messages to omit, and `measure` to check that the request fits. If the
     sum of all `weigh` results is close to the result of `measure`, the budget builds fewer requests.

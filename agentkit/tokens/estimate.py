@@ -98,7 +98,7 @@ class TextCounts(dict[str, int]):
     Args:
         count: Function that counts the tokens of a text.
         limit: Maximum total length of the cached texts, in characters. If the total length exceeds the limit, the
-            oldest texts are removed.
+            oldest texts are removed. A text longer than about a quarter of the limit is not cached.
     """
 
     __slots__ = ("_count", "_limit", "_lock", "_size")

@@ -86,7 +86,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             model: Name of the model, which decides how many tokens an image costs.
 
         Raises:
-            MissingExtraError: The packages of the extra `tokens` are missing.
+            MissingExtraError: A package of the extra `tokens` is not installed.
             OptionError: The tokenizer file does not exist.
         """
         for package in ("tokenizers", "jinja2"):
@@ -187,7 +187,10 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             _ = (self._encode, self._special, self._template)
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Runs `measure(request, provider)` in a worker thread, because a large request takes seconds."""
+        """Returns `measure(request, provider)`.
+
+        `measure` runs in a worker thread, because a large request takes seconds.
+        """
         return await anyio.to_thread.run_sync(self.measure, request, provider)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:

@@ -14,6 +14,7 @@ class Encoding(NamedTuple):
     """Encoding that is used to count tokens for a model.
 
     Attributes:
+        name: Name of the encoding.
         note: Reason why the counts are estimates. Empty if the model itself uses this encoding.
     """
 

@@ -214,7 +214,7 @@ class RequestParts:
 
 
 def _find_value(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
-    """Returns the first value at the given paths of a JSON object that is not empty, or None."""
+    """Returns the first non-empty value at the given paths of a JSON object. Returns None if all are empty."""
     for path in paths:
         value = find_value(fields, path) if "." in path else fields.get(path)
         if value:
@@ -235,7 +235,7 @@ def _find_base64_text(data: object, media_type: str) -> str:
 def compact_json(value: Any) -> str:
     """Returns a value as JSON text without spaces.
 
-    Python objects that are not JSON values become their repr, and lone surrogates U+FFFD.
+    Python objects that are not JSON values become their repr. Lone surrogates become U+FFFD.
     """
     try:
         return to_json(value, bytes_mode="base64", fallback=repr).decode()

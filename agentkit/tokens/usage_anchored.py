@@ -128,8 +128,8 @@ class UsageAnchoredCounter(TokenCounterBase):
 def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int, tuple[int, ...]]:
     """Returns a digest of the request without its turns, and a digest of each part of the turns.
 
-    The parts of a text that a chat template wrote are its lines. The digests are valid in this process only,
-    because Python randomizes hashes.
+    If a chat template wrote the request, the parts are the lines of its text. The digests are valid in this
+    process only, because Python randomizes hashes.
     """
     if layout.is_rendered:
         parts: list[Any] = str(request.get(layout.turns, "")).splitlines(keepends=True)

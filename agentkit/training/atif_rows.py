@@ -27,7 +27,7 @@ __all__ = ["ATIF"]
 
 _VERSION: Final = "ATIF-v1.7"
 _AGENT: Final = {"name": "agent", "version": "unknown"}
-"""Description of the agent in a written row if the sample has none. ATIF requires both fields."""
+"""Default fields of the column `agent` in a written row. ATIF requires both fields."""
 _STEP_KEYS: Final = frozenset(
     {"step_id", "timestamp", "source", "message", "reasoning_content", "tool_calls", "observation"}
 )
@@ -36,7 +36,7 @@ _RESULT_KEYS: Final = frozenset({"source_call_id", "content"})
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
 """Role of a message by the source of its step. If a step has no name, the role is also the speaker name."""
 _METADATA: Final = "atif"
-"""Key in the metadata of messages and tool calls for other ATIF fields, such as `metrics`."""
+"""Metadata key of messages and tool calls for ATIF fields without an attribute, such as `metrics`."""
 
 
 def _read(row: dict[str, Any], system: str | None) -> Sample:
@@ -95,7 +95,8 @@ class _StepReader:
         elif source in ("system", "user"):
             for key in ("reasoning_content", "tool_calls"):
                 if step.get(key):
-                    refuse(f"{place}.{key}", "only steps with the source 'agent' can have this field")
+                    reason = f"only steps with the source 'agent' can have this field, got the source {source!r}"
+                    refuse(f"{place}.{key}", reason)
             self._add(step, source, _join(content))
         else:
             refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {source!r}")
@@ -168,7 +169,10 @@ class _StepReader:
 
 
 def _keep_others(values: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any] | None:
-    """Returns metadata with the values whose keys are not in `keys`. Returns None if there are no such values."""
+    """Returns metadata with the values whose keys are not in `keys`. Omits None values.
+
+    Returns None if no values remain.
+    """
     others = {key: value for key, value in values.items() if key not in keys and value is not None}
     return {_METADATA: others} if others else None
 
@@ -207,7 +211,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     named = {"name": sample.viewer} if sample.viewer else {}
     described = as_object(sample.extra.get("agent"))
     if "agent" in sample.extra and (not described or "tool_definitions" in described):
-        losses.add("extra.agent", "`agent` must be an object without `tool_definitions`")
+        losses.add("extra.agent", "`agent` must be a non-empty object without `tool_definitions`")
     agent = {**_AGENT, **named, **described}
     if sample.tools:
         agent["tool_definitions"] = dump_tools(sample)

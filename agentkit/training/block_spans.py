@@ -1,7 +1,7 @@
 """`find_blocks` and `find_thinking`: find the text that a chat template writes for blocks, or for all thinking.
 
-No template marks this text. The conversation is therefore rendered with and without the block, and the two texts
-are compared.
+Templates do not mark this text. The conversation is therefore rendered with and without the blocks, and the two
+texts are compared.
 """
 
 from __future__ import annotations

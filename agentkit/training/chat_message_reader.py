@@ -44,8 +44,8 @@ def create_call(id: str, name: str, arguments: object) -> ToolUseBlock:
     Args:
         id: Call id.
         name: Name of the tool.
-        arguments: JSON object or JSON text. JSON text that is not compact is kept unchanged. Keys of an object
-            with the value None are omitted, because the package `datasets` adds such keys.
+        arguments: JSON object or JSON text. JSON text that is not compact is kept as `raw_input`. Keys with the
+            value None are omitted from an object, because the package `datasets` adds such keys.
     """
     values, text = read_arguments(drop_none(arguments))
     call = ToolUseBlock(id, name, values)
@@ -58,7 +58,7 @@ class ChatMessageReader:
     Attributes:
         images: Images of the row. Each image part without data takes the next image.
         call_count: Number of tool calls that were read.
-        open_calls: Ids and names of the tool calls without a result.
+        open_calls: Tool names of the calls without a result, by call id.
         weights: Weights of the messages that were read. None for a message without a weight.
     """
 
@@ -111,7 +111,7 @@ class ChatMessageReader:
         is_short = len(values) == 2
         if (
             role in _TEXT_ROLES and type(content) is str and (is_short or values.keys() <= _PLAIN)
-        ):  # most messages have only a role and a text
+        ):  # fast path: most messages have only a role and a text
             self.weights.append(None if is_short else read_weight(values, place))
             name = role if is_short else get_text(values, "name", place) or role
             return build_trusted(name, content if content.isascii() else as_text(content, place), role)
@@ -141,7 +141,7 @@ class ChatMessageReader:
         if isinstance(content, str):
             return [build_trusted_text(as_text(content, place))]
         if not isinstance(content, list):
-            refuse(place, f"expected a text or a list of parts, got {type(content).__name__}")
+            refuse(place, f"expected a string or a list of parts, got {shorten_repr(content, 60)}")
         parts = enumerate(cast("list[object]", content))
         return [self._read_part(get_object(part, f"{place}[{i}]"), f"{place}[{i}]") for i, part in parts]
 
@@ -208,7 +208,7 @@ class ChatMessageReader:
     def add_call(self, id: str, name: str, arguments: object, place: str) -> ToolUseBlock:
         """Returns a tool call, and adds the call to `open_calls`.
 
-        A call without an id gets an id such as `call_1`, which no open call has.
+        A call without an id gets an id such as `call_1` that no open call has.
 
         Raises:
             MessageError: The call has no name.
@@ -252,7 +252,7 @@ class ChatMessageReader:
 def build_msg(
     name: str, content: str | tuple[Block, ...], role: Role, values: dict[str, Any], keys: AbstractSet[str]
 ) -> Msg:
-    """Returns a message. The values whose keys are not in `keys` become the metadata of the message."""
+    """Returns a message. Its metadata has the values whose keys are not in `keys`, except None values."""
     if values.keys() <= keys:
         return build_trusted(name, content, role)
     others = {key: value for key, value in values.items() if key not in keys and value is not None}
@@ -260,7 +260,7 @@ def build_msg(
 
 
 def _join(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
-    """Returns blocks as content. A single text becomes a string."""
+    """Returns the message content for blocks: a string for a single text block, and otherwise a tuple."""
     if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
         return blocks[0].text
     return tuple(blocks)

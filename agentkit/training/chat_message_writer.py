@@ -29,7 +29,7 @@ class ChatMessageWriter:
     """Writer of messages in the format of OpenAI Chat Completions.
 
     Attributes:
-        losses: Log of the content that the messages cannot contain.
+        losses: Log of the content that the format cannot represent.
         text_arguments: True to write the arguments of tool calls as JSON text. False to write them as an object.
         has_weights: True if the format has a field for the weight of a reply.
     """
@@ -58,9 +58,12 @@ class ChatMessageWriter:
         """Returns a message as one or several dicts.
 
         `list_place` and `index` are the place of the message in losses and errors: `list_place[index]`.
+
+        Raises:
+            MessageError: A tool call has no name, or a call or result has no id.
         """
         content = msg.content
-        if weight is None and isinstance(content, str) and msg.name == msg.role:  # most messages have only a text
+        if weight is None and isinstance(content, str) and msg.name == msg.role:  # fast path for most messages
             return [{"role": msg.role, "content": content}]
         place = f"{list_place}[{index}]"
         if isinstance(content, str):
@@ -70,7 +73,7 @@ class ChatMessageWriter:
             self.losses.check_weight(weight, place)
             return results
         if results and self.has_weights and msg.role == "assistant" and not msg.tool_uses and weight is None:
-            weight = 0  # a text beside tool results is no reply, so `tokenize` does not train the text either
+            weight = 0  # text beside tool results is no reply, so `tokenize` does not train the text
         others = self._add_fields(self._write_blocks(msg, place), msg, weight, place)
         if not results:
             return [others]
@@ -140,7 +143,7 @@ class ChatMessageWriter:
         """Adds the speaker name and the weight of `msg` to the dict `message`, and returns the dict."""
         is_reply = message["role"] == "assistant"
         if not msg.name:
-            self.losses.add(f"{place}.name", "the format has no empty speaker name")
+            self.losses.add(f"{place}.name", "the format cannot represent an empty speaker name")
         elif msg.name != message["role"]:
             message["name"] = msg.name
         self.losses.check_weight(weight, place, is_reply=is_reply, has_weights=self.has_weights)

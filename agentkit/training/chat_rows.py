@@ -47,7 +47,7 @@ def create_chat_sample(
         row: The row.
         msgs: Messages of the row.
         weights: Weight of each message.
-        system: System prompt that replaces the one of the row. None keeps the prompt of the row.
+        system: System prompt that replaces the system messages of the row. None keeps the system messages.
         columns: Columns that the format reads.
     """
     if system is not None:

@@ -65,7 +65,10 @@ def _find_texts(template: ChatTemplate, variables: str) -> tuple[str, ...]:
 
 
 def _render_earlier(render: Callable[..., str]) -> str:
-    """Returns the text of a conversation with a user message after a reply. Empty if the template refuses it."""
+    """Returns the text of a conversation with a user message after a reply.
+
+    Returns an empty string if the template refuses this conversation.
+    """
     try:
         return render(_USER, _REPLY, _USER)
     except AgentkitError:
@@ -73,7 +76,7 @@ def _render_earlier(render: Callable[..., str]) -> str:
 
 
 def locate_generation_prompt(text: str, start: int, prompts: Sequence[str]) -> tuple[int, int] | None:
-    """Returns the start and end of the generation prompt of a reply. Returns None if there is none.
+    """Returns the start and end of the generation prompt of a reply. Returns None if the reply has no prompt.
 
     A template can place the start of a `{% generation %}` block before, inside or after the generation prompt. The
     function therefore looks for a generation prompt that begins or ends at `start`, or contains `start`.

@@ -18,7 +18,7 @@ from agentkit.training.served_prompts import ServedPrompts
 __all__ = ["LogSamples", "find_token_ids", "samples_from_log"]
 
 _TOKEN_IDS: Final = "token_ids"
-"""Key of recorded token ids. Parsers set the key in `metadata["reply"]`, and users set the key in `metadata`."""
+"""Key of recorded token ids. Parsers set it in `metadata["reply"]`, and users can set it in `metadata`."""
 
 
 class LogSamples(Iterator[Sample]):
@@ -126,9 +126,9 @@ def samples_from_log(
 
     Args:
         log: The conversation.
-        viewers: Names of the agents whose replies become samples. None means all agents.
-        formatter: Formatter of the model that wrote the replies. If its history policy has a viewer,
-            the agent that wrote the reply becomes the viewer.
+        viewers: Names of the agents whose replies become samples, or one name. None means all agents.
+        formatter: Formatter of the model that wrote the replies. If the history policy of the formatter has a
+            viewer, the agent that wrote the reply becomes the viewer.
         keep: Function that returns True for each sample to keep. None keeps all samples.
         tools: Tools that the requests declared.
 

@@ -18,7 +18,7 @@ from agentkit.training.sample import MessageWeight, Sample
 __all__ = ["LossLog"]
 
 _POSITIONS: Final = {"thinking": 0, "tool_use": 2}
-"""Order of the blocks of a reply, by block type. Texts and media have the number 1."""
+"""Position of each block type in a reply. All other blocks, such as texts and media, have the position 1."""
 
 
 @dataclass(slots=True)
@@ -87,12 +87,14 @@ class LossLog:
             at = f"{place}.content[{index}]"
             position = _POSITIONS.get(block.type, 1)
             if position < last or position == last == 0:
-                self.add(at, "the format has one thinking text before the content, and tool calls after it")
+                self.add(
+                    at, "the format has one thinking text before the content, and tool calls after the content"
+                )
             last = max(position, last)
             if block.type == "thinking" and not (block.thinking and (is_reply or msg.tool_uses)):
                 self.add(at, "the format has no empty thinking, and no thinking outside replies")
             elif block == _EMPTY_TEXT and len(content) == 1 < len(msg.blocks):
-                self.add(at, "the format has no empty text beside thinking or tool calls")
+                self.add(at, "the format cannot represent an empty text block in a message with other blocks")
         if msg.tool_uses and not is_reply:
             self.add(place, f"the format has no tool calls in messages with the role {msg.role!r}")
 
@@ -122,7 +124,10 @@ class LossLog:
                 names.update((block.id, block.name) for block in msg.tool_uses)
                 for block in msg.tool_results:
                     if names.pop(block.id, "") != block.name != "":
-                        self.add(f"msgs[{index}]", f"the format has no tool names in results, got {block.name!r}")
+                        self.add(
+                            f"msgs[{index}]",
+                            f"the format has no field for the tool name {block.name!r} of a result",
+                        )
 
     def check_output(self, result: ToolResultBlock, place: str) -> None:
         """Adds a loss if a reader cannot return the output of a tool result unchanged.
@@ -150,7 +155,8 @@ class LossLog:
         """Adds a loss for the weight of a message with tool results, and for each block that is not a result."""
         for index, block in enumerate(msg.blocks):
             if block.type != "tool_result":
-                self.add(f"{place}.content[{index}]", "the format has no other content beside tool results")
+                reason = "the format has no field for other content in a message with tool results"
+                self.add(f"{place}.content[{index}]", reason)
         self.check_weight(weight, place)
 
     def check_fields(self, sample: Sample, *unsupported: str) -> None:

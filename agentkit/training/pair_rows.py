@@ -29,9 +29,9 @@ class _Columns(NamedTuple):
     Attributes:
         prompt: Column with the text of the user.
         reply: Column with the text of the assistant.
-        input: Column with further text of the user. Empty if the format has none.
-        system: Column with the system prompt. Empty if the format has none.
-        history: Column with earlier pairs of texts. Empty if the format has none.
+        input: Column with further text of the user. Empty if the format has no such column.
+        system: Column with the system prompt. Empty if the format has no such column.
+        history: Column with earlier pairs of texts. Empty if the format has no such column.
         has_prompt_texts: True if the user message is a prompt text of Stanford's Alpaca. This text contains the
             values of `prompt` and `input`.
     """
@@ -90,12 +90,13 @@ def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) ->
     if columns.system and msgs[0].role == "system" and not msgs[0].tool_results:
         row[columns.system] = _write_text(msgs.pop(0), "msgs[0]", losses)
         if not row[columns.system]:
-            losses.add("msgs[0]", "the format has no empty system prompt")
+            losses.add("msgs[0]", "the format cannot represent an empty system prompt")
     *earlier, prompt, reply = _list_texts(msgs, losses, len(sample.msgs) - len(msgs))
     if columns.history and earlier:
         row[columns.history] = [list(pair) for pair in zip(earlier[::2], earlier[1::2], strict=True)]
     elif earlier:
-        raise refuse_format(losses.format, "msgs", "a row has only one user message and one reply")
+        reason = f"a row has only one user message and one reply, got {len(msgs)} messages"
+        raise refuse_format(losses.format, "msgs", reason)
     inputs = {columns.input: ""} if columns.input else {}
     if columns.has_prompt_texts:
         prompt, inputs[columns.input] = _split_prompt_text(prompt, losses)
@@ -103,7 +104,11 @@ def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) ->
 
 
 def _list_texts(msgs: Sequence[Msg], losses: LossLog, offset: int) -> list[str]:
-    """Returns the texts of user messages and replies. Raises `MessageError` if they do not alternate."""
+    """Returns the texts of user messages and replies.
+
+    Raises:
+        MessageError: The messages are not pairs of a user message and a reply.
+    """
     expected = [("user", "assistant")[index % 2] for index in range(len(msgs))]
     if not msgs or [msg.role for msg in msgs] != expected or len(msgs) % 2:
         roles = shorten_repr([msg.role for msg in msgs], 60)
@@ -152,7 +157,8 @@ def _split_prompt_text(text: str, losses: LossLog) -> tuple[str, str]:
     for pair in ((instruction, input), (body.removeprefix(_WITHOUT_INPUT), "")):
         if _write_prompt_text(*pair) == text:
             return pair
-    raise refuse_format(losses.format, "msgs", "the user message is not one of the prompt texts of Alpaca")
+    reason = f"the user message is not one of the prompt texts of Alpaca, got {shorten_repr(text, 60)}"
+    raise refuse_format(losses.format, "msgs", reason)
 
 
 _ALPACA: Final = _Columns("instruction", "output", "input", "system", "history")
@@ -169,7 +175,7 @@ STANFORD_ALPACA: Final = RowFormat(
 """Rows of Alpaca, read with the prompt texts of Stanford's training code, as torchtune reads them."""
 
 INPUT_OUTPUT: Final = RowFormat(_INPUT_OUTPUT.names, partial(_read, _INPUT_OUTPUT), partial(_write, _INPUT_OUTPUT))
-"""Rows with `input` and `output`."""
+"""Rows with the texts `input` and `output`."""
 
 PROMPT_COMPLETION: Final = RowFormat(
     _PROMPT_COMPLETION.names, partial(_read, _PROMPT_COMPLETION), partial(_write, _PROMPT_COMPLETION)

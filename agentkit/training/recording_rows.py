@@ -26,7 +26,7 @@ _OUTCOME: Final = (
 )
 """Columns of a result of `compare` that do not become part of a sample."""
 _OWN: Final = "agentkit"
-"""Provider name in the rows that `dump_rows` writes. Their requests have agentkit's own message format."""
+"""Provider name in the rows that `dump_rows` writes. These requests have agentkit's own message format."""
 
 
 def _read(row: dict[str, Any], system: str | None) -> Sample:
@@ -43,7 +43,7 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
         refuse("reply", f"the model call failed ({error})" if error else "the row has no reply")
     request = as_object(parse_if_text(row.get("request"), "request"))
     if not request:
-        refuse("request", "the row has no request", "Pass the messages that were sent as `prompt`.")
+        refuse("request", "the row has no request", "Pass `prompt` with the messages that were sent.")
     provider = _OWN if _OWN in request else get_text(row, "provider", "")
     try:
         prompt = load_native(provider, request)
@@ -89,4 +89,4 @@ def _dump(value: dict[str, Any]) -> str:
 
 
 RECORDING: Final = RowFormat((*_COLUMNS, *_OUTCOME), _read, _write)
-"""Results of `compare`."""
+"""Rows with results of `compare`."""

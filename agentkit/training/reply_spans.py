@@ -29,7 +29,7 @@ _ADVICE: Final = (
 )
 
 _TAIL: Final = 500
-"""Number of characters that are compared first, because most texts that differ also differ there."""
+"""Number of characters at the end of a text that are compared first. Most changes of a text affect its end."""
 
 
 class _FoundReply(NamedTuple):
@@ -131,7 +131,7 @@ class ReplySpans(ServedText):
         return (prompt[0], span[1]) if prompt else span
 
     def _find(self, index: int) -> _FoundReply:
-        """Returns the span of a reply, which the renderings of two shorter conversations show.
+        """Finds the span of a reply with the renderings of two shorter conversations.
 
         Raises:
             MessageError: The text of the reply cannot be found.
@@ -160,7 +160,9 @@ class ReplySpans(ServedText):
         return ReplyPrompt(self.text.index(prompt) + len(prompt), is_served=True)
 
     def _cut_after_stop(self, text: str) -> int | None:
-        """Returns the length of a text up to the stop token at its end. Returns None if there is no stop token.
+        """Returns the length of a text up to and including the stop token at its end.
+
+        Returns None if there is no stop token.
 
         White space and the eos token after the stop token are ignored.
         """
@@ -205,7 +207,10 @@ class ReplySpans(ServedText):
         return text
 
     def _has_tail(self, index: int) -> bool:
-        """Returns False if later messages changed the text of a message. This test is faster than `_find_end`."""
+        """Returns True if later messages did not change the last characters of a message.
+
+        This check is faster than `_find_end`.
+        """
         tails = (self.whole or self).tails
         if index not in tails:
             text = self._render_end(index)

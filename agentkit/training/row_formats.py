@@ -66,7 +66,7 @@ class RowFormat:
     Attributes:
         columns: Names of the columns that the format defines. Other columns become `Sample.extra`.
         read: Function that converts a row to a sample. The arguments are the row and a system prompt, which
-            replaces the system messages of the row. The function raises
+            replaces the system messages of the row. None keeps the system messages. The function raises
             `MessageError` for an invalid row.
         write: Function that converts a sample to a row, or to several rows. The arguments are the sample, the log
             of losses, and the first sample of the data set. The first sample determines the columns of `trl`.
@@ -92,7 +92,7 @@ class RowFormat:
         selected: dict[str, Any] = {}
         for name, value in extra.items():
             if name in self.columns and name not in self.shared_columns:
-                losses.add(f"extra.{name}", f"the format uses the column {name!r} for the conversation")
+                losses.add(f"extra.{name}", f"the format itself uses the column {name!r}")
             elif value is None:
                 losses.add(f"extra.{name}", "a reader treats a column with the value None as missing")
             else:
@@ -123,7 +123,7 @@ def find_format(name: str) -> RowFormat:
 
 
 def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Returns the columns of a row that are not in `columns`, for `Sample.extra`. Omits None and NaN."""
+    """Returns the columns of a row that are not in `columns`, for `Sample.extra`. Omits None and NaN values."""
     extra = {name: value for name, value in row.items() if name not in columns and value is not None}
     if not extra:
         return extra

@@ -48,7 +48,9 @@ class RowReader(Iterator[Sample]):
             raise OptionError("rows", f"expected an iterable of rows, got {type_name}", advice)
         if prompt is not None and format != "recording":
             raise OptionError(
-                "prompt", f"only the format 'recording' takes a prompt, got {format!r}", "Omit `prompt`."
+                "prompt",
+                f"only the format 'recording' takes a prompt, got the format {format!r}",
+                "Omit `prompt`.",
             )
         self.line = 0
         self._format = find_format(format)
@@ -154,8 +156,8 @@ def load_rows(
 
     The formats have the following columns:
 
-    - `openai`: `messages`, whose replies can have tool calls and a `weight`, and `tools`. Also rows of torchtune,
-      whose messages have the keys `masked`, `ipython` and `eot`.
+    - `openai`: `messages`, and optionally `tools`. Replies can have tool calls and a `weight`. Also rows of
+      torchtune, whose messages have the keys `masked`, `ipython` and `eot`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
       `conversations`.
     - `dspy`: rows of `format_finetune_data` of DSPy.
@@ -175,7 +177,7 @@ def load_rows(
         format: Name of the format.
         rows: Rows as dicts, or as lines of JSON text, for example an open file.
         columns: Names of the columns in the rows, by the name in the format: `{"instruction": "question"}`.
-        system: System prompt that replaces the system messages of each row. None keeps them.
+        system: System prompt that replaces the system messages of each row. None keeps the system messages.
         on_error: Function that is called with the error of each invalid row. None means that the error is raised.
             The iterator can be continued after the error.
         prompt: Messages that were sent to the models, for `recording`. The file of `compare(record=…)` contains

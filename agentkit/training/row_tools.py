@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
+from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool, as_tools, declare_tool
 from agentkit.training.row_values import drop_none, parse_if_text, refuse
 from agentkit.training.sample import Sample
@@ -37,7 +38,7 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
 def _parse_tools(text: str, key: str) -> tuple[Tool, ...]:
     tools: object = parse_if_text(text, key) or []
     if not isinstance(tools, list):
-        refuse(key, f"expected a list of tools, got {type(tools).__name__}")
+        refuse(key, f"expected a list of tools, got {shorten_repr(tools, 60)}")
     declared = cast("Sequence[Any]", tools)
     return as_tools(drop_none(declared) if _has_added_none(declared) else declared)
 

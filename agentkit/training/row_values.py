@@ -34,7 +34,7 @@ def get_text(values: Mapping[str, Any], key: str, place: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        refuse(f"{place}.{key}" if place else key, f"expected a text, got {shorten_repr(value, 60)}")
+        refuse(f"{place}.{key}" if place else key, f"expected a string, got {shorten_repr(value, 60)}")
     return as_text(value, place)
 
 
@@ -53,7 +53,7 @@ def get_list(values: Mapping[str, Any], key: str, place: str) -> list[Any]:
 
 
 def get_object(value: object, place: str) -> dict[str, Any]:
-    """Returns a value as a JSON object.
+    """Returns `value` unchanged if it is a JSON object.
 
     Raises:
         MessageError: The value is not a JSON object.

@@ -44,8 +44,8 @@ class Sample:
         source: Text that describes the origin of the sample, such as the name of a log.
         rejected: For training on preferences: the whole conversation with the rejected reply, which the model
             should not write. Empty if there is no such conversation.
-        extra: JSON object with the columns of a row that have no other attribute, such as `label`. The variables
-            in the column `chat_template_kwargs` are passed to the chat template.
+        extra: JSON object with the columns of a row for which `Sample` has no attribute, such as `label`. The
+            variables in the column `chat_template_kwargs` are passed to the chat template.
 
     Raises:
         MessageError: A message or tool is invalid.
@@ -99,7 +99,10 @@ class Sample:
 
     @property
     def variables(self) -> dict[str, Any]:
-        """Further variables of the chat template, from the key `chat_template_kwargs` of `extra`."""
+        """Further variables of the chat template: the object `chat_template_kwargs` in `extra`.
+
+        Empty if `extra` has no such object.
+        """
         variables: object = self.extra.get("chat_template_kwargs")
         return dict(cast("dict[str, Any]", variables)) if isinstance(variables, dict) else {}
 
@@ -131,7 +134,7 @@ def build_trusted_sample(
     weights: Sequence[MessageWeight],
     extra: dict[str, Any],
 ) -> Sample:
-    """Returns a sample of valid values without checks, which makes reading rows much faster."""
+    """Returns a sample without checking the values, which must be valid. This makes reading rows much faster."""
     sample = _new(Sample)
     _set_msgs(sample, msgs)
     _set_tools(sample, tools)

@@ -1,4 +1,4 @@
-"""`ServedPrompts`: builds the prompts of the requests of a formatter with its policy, rules and budget."""
+"""`ServedPrompts`: builds the prompts of a formatter's requests with its history policy, rules and budget."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _check_prompt(formatter: ChatTemplateFormatter, prompt: ServedPrompt) -> Non
     """Checks that the chat template writes the text of the request for the messages of the prompt.
 
     Raises:
-        MessageError: The chat template writes another text.
+        MessageError: The chat template writes a different text.
     """
     template = formatter.template
     text: Any = template.render(
@@ -126,5 +126,5 @@ def _check_prompt(formatter: ChatTemplateFormatter, prompt: ServedPrompt) -> Non
     ).text
     bos = template.special_tokens.get("bos_token") or ""
     if (text.removeprefix(bos) if formatter.server_adds_bos else text) != prompt.request["prompt"]:
-        reason = f"the chat template {template.name!r} writes another text for the sample than for the request"
+        reason = f"the chat template {template.name!r} writes different texts for the sample and the request"
         raise MessageError("msgs", reason, "Use a template whose text depends only on its arguments.")

@@ -1,8 +1,8 @@
 """`ServedText`: renders a sample as the prompt that the model received and the reply that the model wrote.
 
-The text of a sample is usually the text of its conversation. But a template can write the messages before the last
-reply in another way than in the prompt of this reply. For example, the template of gpt-oss omits the thinking
-before tool calls when the final reply is known. The text of the sample is then the prompt that the model received,
+The text of a sample is usually the text of its conversation. But the messages before the last reply can have a
+different text in the prompt of this reply. For example, the template of gpt-oss omits the thinking before tool
+calls when the final reply is known. The text of the sample is then the prompt that the model received,
 and the text of the reply.
 """
 
@@ -120,7 +120,10 @@ class ServedText:
         return self._prefixes.render(self._counts[count], add_generation_prompt=is_open)
 
     def match_start(self, text: str, count: int, *, is_open: bool = False) -> int | None:
-        """Returns the length of the text of the first `count` messages. None if `text` does not start with it."""
+        """Returns the length of the text of the first `count` messages.
+
+        Returns None if `text` does not start with the text of these messages.
+        """
         if len(self.all_replies) < 2 or self._prefixes is None:
             start = self.render_start(count, is_open=is_open)
             return len(start) if text.startswith(start) else None
@@ -196,5 +199,5 @@ class ServedText:
 
     @cached_property
     def tails(self) -> dict[int, tuple[int, str]]:
-        """Positions and last characters of texts that `_render_end` returned."""
+        """Positions and last characters of texts that `_render_end` returned, by the index of the message."""
         return {}

@@ -151,7 +151,7 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
     msg, weight = sample.msgs[index], sample.get_weight(index)
     content = msg.content
     if isinstance(content, str) and weight is None and msg.name == msg.role and _IMAGE not in content:
-        return [{"from": _SPEAKERS[msg.role], "value": content}]  # most messages have only a text
+        return [{"from": _SPEAKERS[msg.role], "value": content}]  # fast path for most messages
     place = f"msgs[{index}]"
     if not msg.features & Feature.RESULT:
         losses.check_name(msg, sample.viewer, place)
@@ -192,7 +192,8 @@ def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> s
         if isinstance(block, TextBlock):
             is_joined = index and isinstance(msg.blocks[index - 1], TextBlock)
             if is_joined or (not block.text and len(msg.blocks) > 1):
-                reason = "the format joins texts, and has no empty text beside other blocks"
+                reason = "the format cannot represent an empty text block in a message with other blocks"
+                reason = "the format joins adjacent text blocks into one text" if is_joined else reason
                 losses.add(f"{place}.content[{index}]", reason)
             pieces.append(block.text)
             if _IMAGE in block.text and is_user:
@@ -240,7 +241,7 @@ def _check_results(sample: Sample, losses: LossLog) -> None:
                     f"msgs[{index}]", "there is no open tool call before the result", "Remove the result."
                 )
             if block.id != expected:
-                reason = "the format has no call ids, and the results have another order than the calls"
+                reason = "the format has no call ids, and the results are not in the order of the calls"
                 losses.add(f"msgs[{index}]", reason)
 
 

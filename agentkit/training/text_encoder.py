@@ -41,8 +41,8 @@ def as_encoder(encode: Encoder) -> Encode:
     """Returns a function that encodes a text.
 
     Raises:
-        OptionError: `encode` is neither a tokenizer nor a function, or the tokenizer cuts or pads texts, or splits
-            special tokens.
+        OptionError: `encode` is neither a tokenizer nor a function, or the tokenizer truncates or pads texts, or
+            encodes special tokens as ordinary text.
     """
     tokenizer = getattr(encode, "backend_tokenizer", encode)
     if hasattr(tokenizer, "encode") and hasattr(tokenizer, "token_to_id"):
@@ -78,8 +78,8 @@ def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[t
     """Returns the token ids and the offsets of a text, and checks that `encode` returned one offset for each id.
 
     Raises:
-        OptionError: `encode` did not return two sequences of the same length, or the last of several tokens does
-            not end inside the text. Added special tokens end at 0.
+        OptionError: `encode` did not return two sequences of the same length. Or the last of several tokens does
+            not end between 1 and the length of the text. The end 0 indicates an added special token.
     """
     pair = encode(text)
     returned: object = pair  # a function can return anything
@@ -134,7 +134,7 @@ def is_stop_token(text: str, end: int, token_end: int, stop: str) -> bool:
 def _as_function(tokenizer: Any) -> Encode:
     for name in ("truncation", "padding"):
         if getattr(tokenizer, name, None):
-            advice = f"Call no_{name}() of the tokenizer first. Use `max_tokens` to cut samples."
+            advice = f"Call no_{name}() of the tokenizer first. Use `max_tokens` to truncate samples."
             raise OptionError("encode", f"the tokenizer has {name} enabled", advice)
     if getattr(tokenizer, "encode_special_tokens", False):
         advice = "Set `encode_special_tokens` of the tokenizer to False."
@@ -166,7 +166,7 @@ def _trims_offsets(tokenizer: Any) -> bool:
 class _Offsets(Sequence[tuple[int, int]]):
     """Offsets of the tokens of an encoding.
 
-    Each offset is read from the encoding when it is requested, because `tokenize` needs only few offsets.
+    Each offset is read from the encoding when it is requested, because `tokenize` needs only a few offsets.
 
     Args:
         encoding: Encoding of `tokenizers`.

@@ -28,7 +28,7 @@ from agentkit.training.trained_spans import TrainOn, find_trained_spans
 __all__ = ["Side", "TokenizedSample", "tokenize"]
 
 Side: TypeAlias = Literal["right", "left"]
-"""Side on which a long sample is cut."""
+"""Side on which the tokens of a long sample are removed."""
 
 IGNORED_LABEL: Final = -100
 """Label of a token that is not trained. PyTorch's cross entropy ignores this label by default."""
@@ -105,9 +105,9 @@ def tokenize(
         train_thinking: False excludes thinking from training, with the tags that the template writes around it.
         train_generation_prompt: True also trains the text that opens a reply, such as `<|im_start|>assistant`. The
             model never writes this text.
-        max_tokens: Maximum number of tokens. None means no limit. If tokens are cut, the template's `eos_token`
-            replaces the last remaining token, and is not trained.
-        side: Side on which tokens are cut. `right` keeps the first tokens, and `left` keeps the last tokens.
+        max_tokens: Maximum number of tokens. None means no limit. If tokens are removed, the template's
+            `eos_token` replaces the last remaining token, and is not trained.
+        side: Side on which tokens are removed. `right` keeps the first tokens, and `left` keeps the last tokens.
         now: Time that the template reads. None means the current local time.
 
     Returns:
@@ -174,7 +174,10 @@ def _encode_spans(encode: Encode, text: str, trained: Iterable[Span], stop: str)
 
 
 def _find_eos(template: ChatTemplate, encode: Encode) -> int | None:
-    """Returns the id of the template's `eos_token`. Returns None if it is missing or not exactly one token."""
+    """Returns the id of the template's `eos_token`.
+
+    Returns None if the template has no `eos_token`, or if its text is not exactly one token.
+    """
     token = template.special_tokens.get("eos_token")
     ids = encode(token)[0] if token else ()
     return ids[0] if len(ids) == 1 else None
@@ -183,7 +186,7 @@ def _find_eos(template: ChatTemplate, encode: Encode) -> int | None:
 def _truncate(
     ids: list[int], spans: list[Span], max_tokens: int, side: Side, eos: int | None
 ) -> tuple[list[int], list[Span]]:
-    """Cuts tokens on one side, and replaces the last remaining token with `eos`, as torchtune does."""
+    """Removes tokens on one side, and replaces the last remaining token with `eos`, as torchtune does."""
     first = 0 if side == "right" else len(ids) - max_tokens
     remaining = ids[first : first + max_tokens]
     end = max_tokens

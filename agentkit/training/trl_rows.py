@@ -1,7 +1,7 @@
 """Rows of trl: chat messages, a prompt with a completion, or preference pairs.
 
-A completion is one reply, because trl trains all messages of a completion. A sample with several trained replies
-becomes several rows.
+A completion is one reply, because trl trains all messages of a completion. In this form, a sample with several
+trained replies becomes several rows.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
     losses = writer.losses
     trained = _list_trained(sample)
     if 0 in trained:
-        losses.add("msgs[0]", "the format has no empty prompt, so the reply will not be trained")
+        losses.add(
+            "msgs[0]", "the reply has no prompt, and a completion needs a prompt, so the reply will not be trained"
+        )
         trained.remove(0)
     if not trained:
         raise refuse_format(

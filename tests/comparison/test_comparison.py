@@ -264,7 +264,7 @@ def test_a_fingerprint_depends_only_on_the_call() -> None:
 def test_an_invalid_price_is_refused(amount: Any) -> None:
     for name in ("input", "output", "cache_read", "cache_write"):
         if amount is not None or name in ("input", "output"):
-            with pytest.raises(OptionError, match=rf"^price\.{name}: expected a number of at least 0"):
+            with pytest.raises(OptionError, match=rf"^price\.{name}: expected a finite number of at least 0"):
                 Price(**cast("dict[str, Any]", {"input": 1, "output": 2, name: amount}))
 
 

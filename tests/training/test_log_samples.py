@@ -233,7 +233,7 @@ def test_call_ids_of_a_reply_are_those_that_the_template_accepts() -> None:
 def test_a_template_that_depends_on_more_than_its_arguments_is_an_error() -> None:
     numbers = iter(range(1_000_000))
     template = ChatTemplate.from_function(lambda messages, others: f"{len(messages)} {next(numbers)}")
-    with pytest.raises(MessageError, match="writes another text for the sample than"):
+    with pytest.raises(MessageError, match="writes different texts for the sample and"):
         next(samples_from_log(LOG, formatter=template.formatter()))
 
 

@@ -165,7 +165,7 @@ def test_trl_rows_have_a_completion_for_each_trained_reply() -> None:
         dump("trl", samples[0], Sample([USER, REPLY], weights=[None, 0]))
     with pytest.raises(MessageError, match=r"msgs\[2\]: the message follows the last trained reply"):
         dump("trl", Sample([USER, REPLY, USER], weights=[None, 1, None]))
-    with pytest.raises(MessageError, match=r"samples\[1\].msgs\[0\]: the format has no empty prompt"):
+    with pytest.raises(MessageError, match=r"samples\[1\].msgs\[0\]: the reply has no prompt"):
         dump("trl", samples[0], Sample([REPLY, USER, REPLY]))
 
 
@@ -361,7 +361,7 @@ def test_recordings_need_the_prompt() -> None:
         load("recording", recorded)
     with pytest.raises(MessageError, match=r"the model call failed \(RateLimitError\)"):
         load("recording", {**recorded, "reply": None, "error": {"class": "RateLimitError"}}, prompt=[USER])
-    with pytest.raises(OptionError, match="only the format 'recording' takes a prompt, got 'trl'"):
+    with pytest.raises(OptionError, match="only the format 'recording' takes a prompt, got the format 'trl'"):
         load("trl", prompt=[USER])
 
 
@@ -474,7 +474,7 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
     "an empty name": (
         "openai",
         Sample([Msg("", "Where?", "user")]),
-        r"msgs\[0\].name: the format has no empty speaker name",
+        r"msgs\[0\].name: the format cannot represent an empty speaker name",
     ),
     "a text after a call": (
         "openai",
@@ -512,7 +512,7 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
                 Msg("tool", [ToolResultBlock("b"), ToolResultBlock("a")], "system"),
             ]
         ),
-        "the results have another order than the calls",
+        "the results are not in the order of the calls",
     ),
     "a tool": ("alpaca", Sample([USER, REPLY], [TOOL]), "tools: the format has no field"),
     "a weight": ("alpaca", Sample([USER, REPLY], weights=[None, 0]), r"msgs\[1\]: the format has no weights"),
@@ -589,7 +589,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "a content": (
         "openai",
         {"messages": [{"role": "user", "content": 1}]},
-        r"messages\[0\].content: expected a text",
+        r"messages\[0\].content: expected a string",
     ),
     "a part": (
         "openai",
@@ -615,7 +615,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "a tool": ("openai", {"messages": [_MESSAGE], "tools": [{}]}, "the name of the tool is empty"),
     "a speaker": ("sharegpt", {"conversations": [{"from": "x", "value": "a"}]}, "expected a speaker"),
     "no prompt": ("alpaca", {"output": "a"}, "instruction: the row has no text in this column"),
-    "a number": ("alpaca", {"instruction": 1}, "instruction: expected a text, got 1"),
+    "a number": ("alpaca", {"instruction": 1}, "instruction: expected a string, got 1"),
     "a history": (
         "alpaca",
         {"instruction": "a", "history": [["a"]]},
