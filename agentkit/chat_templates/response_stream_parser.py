@@ -77,7 +77,7 @@ class ResponseStreamParser(StreamParserBase):
 
     def _check(self, chunk: object) -> object:
         if isinstance(chunk, bytes | bytearray | memoryview):
-            reason = f"expected a string, got {type(chunk).__name__}"
+            reason = f"expected a string, got {type(cast('object', chunk)).__name__}"
             raise MessageError("chunk", reason, "Decode the bytes first.")
         return chunk
 

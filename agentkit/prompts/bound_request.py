@@ -125,12 +125,13 @@ def choices(request: Signature[Any] | type[Signature[Any]]) -> tuple[Any, ...]:
         OptionError: The signature does not have exactly one output, or the output has any other type.
     """
     field = _only_output(request)
-    if field.type is bool:
+    declared: Any = field.type
+    if declared is bool:
         return (True, False)
-    if get_origin(field.type) is Literal:
-        return get_args(field.type)
-    if isinstance(field.type, type) and issubclass(field.type, Enum):
-        return tuple(field.type)
+    if get_origin(declared) is Literal:
+        return get_args(declared)
+    if isinstance(declared, type) and issubclass(declared, Enum):
+        return tuple(declared)
     reason = f"expected an output of the type Literal, Enum or bool, got the type {type_name(field.type)}"
     advice = "Declare the output with one of these types."
     raise OptionError(f"{_signature(request).__name__}.{field.name}", reason, advice)
