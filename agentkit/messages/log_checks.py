@@ -217,5 +217,5 @@ def _join_names(keys: Collection[str]) -> str:
 
 
 def _list_keys(message: Mapping[str, Any]) -> str:
-    names = [repr(key[:40]) for key in list(message)[:8]]
+    names = [repr(str(key)[:40]) for key in list(message)[:8]]
     return f"the keys {', '.join(names)}" if names else "no keys"
