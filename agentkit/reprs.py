@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final, cast
 
-__all__ = ["as_one_line", "bounded_repr", "shorten", "shorten_repr"]
+__all__ = ["as_one_line", "bounded_repr", "list_keys", "shorten", "shorten_repr"]
 
 _LIMIT: Final = 1_000  # maximum length of a repr in characters
 _MIN_CONTENT: Final = 40  # if fewer characters are available, a container shows only its size
@@ -38,6 +38,12 @@ def shorten(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[: limit - limit // 4]} … ({len(text):,} characters) … {text[len(text) - limit // 4 :]}"
+
+
+def list_keys(value: Mapping[Any, Any]) -> str:
+    """Returns the first keys of a mapping, shortened, such as `the keys 'id', 'error'`, or `no keys`."""
+    names = [repr(str(key)[:40]) for key in list(value)[:8]]
+    return f"the keys {', '.join(names)}" if names else "no keys"
 
 
 def as_one_line(text: str) -> str:

@@ -41,7 +41,7 @@ _COMPARISONS: Final = frozenset(
 
 
 def limit_filters(environment: Environment) -> None:
-    """Adds limits to the filters and tests of an environment that read or create large values."""
+    """Adds limits to the filters and tests that read or create large values in a Jinja environment."""
     filters, tests = environment.filters, environment.tests
     for name in filters.keys() - _FREE:
         filters[name] = _limit_filter(filters[name], _CHECKS.get(name))

@@ -168,7 +168,7 @@ def _walk(items: Iterable[Any], loop: int, *values: Any) -> Iterator[tuple[Any, 
 
 
 def _compare(environment: ImmutableSandboxedEnvironment, owner: Any, name: str, operator: str, other: Any) -> bool:
-    """Returns the result of the comparison of an attribute with a value."""
+    """Compares an attribute with a value."""
     if type(owner) is get_recorded_namespace():
         return current_recorder.get().compare_attribute(owner, name, operator, other)
     return COMPARISONS[operator](environment.getattr(owner, name), other)

@@ -36,8 +36,8 @@ class LegalConversation:
     Attributes:
         system: The system prompt.
         turns: The messages after the system prompt.
-        call_ids: Maps each replaced call id to the original id. The key is the new id.
-        tool_names: Maps each replaced tool name to the original name. The key is the new name.
+        call_ids: Maps each new call id to the call id that it replaces.
+        tool_names: Maps each new tool name to the tool name that it replaces.
         speakers: Maps each refused speaker name to the name that replaces it in the request.
         notes: Notes that the formatter's `convert` appends, each with the origin of a block
             (`TracedMessage.block_origins`), or with a name for content that `convert` adds. The pipeline adds the

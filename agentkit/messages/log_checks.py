@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object
 from agentkit.messages.log_recognition import FIRST_KEYS, LOADERS, LogFormat, find_log_format, may_match
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import list_keys, shorten_repr
 
 __all__ = ["check_log_format", "check_log_message", "check_log_request", "describe_log_format"]
 
@@ -69,7 +69,7 @@ def check_log_message(
     if not any(key in message for key in content_keys):
         if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
             return
-        reason = f"expected content under the key {_join_names(content_keys)}, got {_list_keys(message)}"
+        reason = f"expected content under the key {_join_names(content_keys)}, got {list_keys(message)}"
         raise MessageError(place, reason, _advice(find_log_format(message)))
     foreign_keys = _CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)
     for key in sorted(foreign_keys) if foreign_keys else ():
@@ -133,13 +133,12 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
     content = message.get("content")
     blocks = as_list(content)
     if isinstance(content, dict):
-        reason = (
-            f"expected a string or a list of content blocks, got an object with {_list_keys(as_object(content))}"
-        )
+        keys = list_keys(cast("dict[str, Any]", content))
+        reason = f"expected a string or a list of content blocks, got an object with {keys}"
         advice = "Pass a string or a list. If the object is a content block, pass [object]."
         raise MessageError(place, reason, advice)
     if key is not None and blocks and all(as_object(block) and key not in block for block in blocks):
-        reason = f"expected content blocks with the key {key!r}, got {_list_keys(as_object(blocks[0]))}"
+        reason = f"expected content blocks with the key {key!r}, got {list_keys(as_object(blocks[0]))}"
         raise MessageError(place, reason, _advice(find_log_format({"role": "", "content": content})))
 
 
@@ -158,7 +157,7 @@ def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> No
     names = loaders.split()
     is_known = not names or not LOADERS.isdisjoint(names)
     if log_format is not None and is_known and log_format.loader not in names:
-        reason = f"expected a message in a format that the loader reads, got {_list_keys(message)}"
+        reason = f"expected a message in a format that the loader reads, got {list_keys(message)}"
         raise MessageError(place, reason, _advice(log_format))
 
 
@@ -214,8 +213,3 @@ def _advice(log_format: LogFormat | None) -> str:
 
 def _join_names(keys: Collection[str]) -> str:
     return " or ".join(map(repr, sorted(keys)))
-
-
-def _list_keys(message: Mapping[str, Any]) -> str:
-    names = [repr(str(key)[:40]) for key in list(message)[:8]]
-    return f"the keys {', '.join(names)}" if names else "no keys"

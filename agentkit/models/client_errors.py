@@ -45,7 +45,7 @@ def find_client_error(
         advice = "Keep the client open until the last call has ended."
         return _client_error(provider, f"the client is closed ({runtime_error})", advice)
     if runtime_error and _FOREIGN_LOOP.search(str(runtime_error)):
-        advice = "Create a ChatModel for each event loop, and do not pass one client to two models."
+        advice = "Create a ChatModel with its own client for each event loop."
         reason = f"the client has open connections in another event loop ({runtime_error})"
         return _client_error(provider, reason, advice)
     if failure and failure.network and _is_address_error(error):

@@ -199,5 +199,5 @@ class ServedText:
 
     @cached_property
     def tails(self) -> dict[int, tuple[int, str]]:
-        """Positions and last characters of texts that `_render_end` returned, by the index of the message."""
+        """Positions and last characters of messages, by the index of the message (see `ReplySpans`)."""
         return {}

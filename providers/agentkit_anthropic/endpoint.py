@@ -69,9 +69,9 @@ class AnthropicEndpoint(SDKEndpoint):
     The endpoint passes the finished body to the client's `post` method, so that each client adds its own URL and
     signature. Bedrock and AWS need the extra `bedrock`.
 
-    The default of `max_tokens` is 16,000. If `max_tokens` is above 21,333, `generate` reads a stream, because the
-    SDK expects that the reply takes longer than ten minutes. `betas`, `extra_headers`, `extra_query`, `extra_body`
-    and `timeout` have the same meaning as in the SDK's methods.
+    The default of `max_tokens` is 16,000. If `max_tokens` is above 21,333, `generate` reads a stream. The SDK
+    requires a stream if it expects that the reply takes longer than ten minutes. `betas`, `extra_headers`,
+    `extra_query`, `extra_body` and `timeout` have the same meaning as in the SDK's methods.
     """
 
     provider = "anthropic"

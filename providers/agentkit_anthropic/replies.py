@@ -17,6 +17,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     as_token_count,
+    list_keys,
     reported_error,
 )
 from agentkit_anthropic._parts import ServerPart, carried
@@ -80,8 +81,7 @@ class AnthropicStreamParser(StreamParserBase):
             text = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
             raise reported_error(text)
         if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
-            keys = [str(key)[:40] for key in list(reply)[:8]]
-            reason = f"expected a `Message` object in which `content` is a list, got the keys {keys}"
+            reason = f"expected a `Message` object in which `content` is a list, got {list_keys(reply)}"
             raise MessageError("reply", reason, "Pass the result of messages.create.")
         self._begin(reply)
         for index, block in enumerate(as_list(reply.get("content"))):

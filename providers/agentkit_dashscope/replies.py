@@ -17,6 +17,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     as_token_count,
+    list_keys,
     make_json_safe,
     reported_error,
 )
@@ -83,8 +84,7 @@ class DashScopeStreamParser(StreamParserBase):
             raise reported_error(f"{message} ({code})" if code else message)
         choice = _find_first_choice(_get_output(reply))
         if choice is None:
-            keys = [str(key)[:40] for key in list(reply)[:8]]
-            reason = f"expected an object with `output` or `choices`, got the keys {keys}"
+            reason = f"expected an object with `output` or `choices`, got {list_keys(reply)}"
             raise MessageError("reply", reason, "Pass a reply of DashScope's native API.")
         self._increments.cumulative = False
         self.read_event(reply)

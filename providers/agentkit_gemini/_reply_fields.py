@@ -14,6 +14,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     as_token_count,
+    list_keys,
     parse_failure,
     reported_error,
 )
@@ -113,6 +114,5 @@ def check_reply(reply: Mapping[str, Any]) -> None:
         status = as_text(error.get("status"))
         raise reported_error(f"{message} ({status})" if status else message)
     if all(get_field(reply, key) is None for key in _REPLY_KEYS):
-        keys = [str(key)[:40] for key in list(reply)[:8]]
-        reason = f"expected a `GenerateContentResponse` with a key such as `candidates`, got the keys {keys}"
+        reason = f"expected a `GenerateContentResponse` with a key such as `candidates`, got {list_keys(reply)}"
         raise MessageError("reply", reason, "Pass the result of generate_content.")

@@ -28,6 +28,7 @@ from agentkit.provider_kit import (
     describe_log_format,
     ensure_json_safe,
     get_state_fields,
+    list_keys,
     read_arguments,
 )
 from agentkit_gemini._part_reader import (
@@ -130,8 +131,9 @@ def _parse_content(item: object, place: str) -> dict[str, Any]:
             )
         return {"role": fields.get("role"), "parts": as_list(fields.get("parts"))}
     if not fields.keys() & _PART_KEYS:
-        keys = [key[:40] for key in list(cast("dict[str, Any]", item))[:8]]
-        reason = f"expected a key of a `Content` or `Part` object, such as `parts` or `text`, got the keys {keys}"
+        reason = (
+            f"expected a key of a `Content` or `Part` object, such as `parts` or `text`, got {list_keys(fields)}"
+        )
         raise MessageError(place, reason, describe_log_format(cast("object", item)))
     return {"bare_role": "model" if "function_call" in fields else "user", "parts": [fields]}
 

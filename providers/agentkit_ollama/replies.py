@@ -17,6 +17,7 @@ from agentkit.provider_kit import (
     StreamParserBase,
     as_list,
     as_object,
+    list_keys,
     make_json_safe,
     reported_error,
     sniff_media_type,
@@ -83,8 +84,7 @@ class OllamaStreamParser(StreamParserBase):
         if reply.get("error") is not None:
             raise reported_error(parse_error(reply["error"])[:1_000])
         if not isinstance(reply.get("message"), dict):
-            keys = [str(key)[:40] for key in list(reply)[:8]]
-            reason = f"expected an object in which `message` is an object, got the keys {keys}"
+            reason = f"expected an object in which `message` is an object, got {list_keys(reply)}"
             raise MessageError("reply", reason, "Pass a reply of /api/chat.")
         self.read_event(reply if "done" in reply else {**reply, "done": True})
 

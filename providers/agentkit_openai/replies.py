@@ -12,6 +12,7 @@ from agentkit.provider_kit import (
     as_list,
     as_object,
     as_text,
+    list_keys,
     reported_error,
 )
 from agentkit_openai._message_reader import MessageReader
@@ -130,8 +131,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             error = parse_error(reply)
             if error:
                 raise reported_error(error[0])
-            keys = [str(key)[:40] for key in list(reply)[:8]]
-            reason = f"expected an object in which `choices` is a list, got the keys {keys}"
+            reason = f"expected an object in which `choices` is a list, got {list_keys(reply)}"
             raise MessageError("reply", reason, "Pass a reply of Chat Completions.")
         self.reply.begin(reply.get("id"), reply.get("model"), reply.get("created"))
         objects = [*filter(None, map(as_object, cast("list[object]", choices))), {}]

@@ -12,6 +12,7 @@ from agentkit.provider_kit import (
     StreamEvent,
     as_list,
     as_text,
+    list_keys,
     reported_error,
 )
 from agentkit_ollama._reply_fields import parse_error, parse_reason, read_figures, unwrap
@@ -61,8 +62,7 @@ class OllamaRawParser(PromptReplyParser):
         if reply.get("error") is not None:
             raise reported_error(parse_error(reply["error"])[:1_000])
         if not isinstance(reply.get("response"), str):
-            keys = [str(key)[:40] for key in list(reply)[:8]]
-            reason = f"expected an object in which `response` is a string, got the keys {keys}"
+            reason = f"expected an object in which `response` is a string, got {list_keys(reply)}"
             raise MessageError("reply", reason, "Pass a reply of /api/generate.")
         self.read_event(reply if "done" in reply else {**reply, "done": True})
 

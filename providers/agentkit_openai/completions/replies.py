@@ -11,6 +11,7 @@ from agentkit.provider_kit import (
     as_list,
     as_object,
     as_text,
+    list_keys,
     reported_error,
 )
 from agentkit_openai._reply_fields import FINISH_REASONS, add_token_ids, parse_error, parse_usage
@@ -69,8 +70,7 @@ class OpenAICompletionsParser(PromptReplyParser):
         if not isinstance(choices, list):
             if error := parse_error(reply):
                 raise reported_error(error[0])
-            keys = [str(key)[:40] for key in list(reply)[:8]]
-            reason = f"expected an object in which `choices` is a list, got the keys {keys}"
+            reason = f"expected an object in which `choices` is a list, got {list_keys(reply)}"
             reason = _LLAMA_CPP if "content" in reply else reason
             raise MessageError("reply", reason, "Pass a reply of /v1/completions.")
         self.read_event(reply)

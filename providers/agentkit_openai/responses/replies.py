@@ -13,6 +13,7 @@ from agentkit.provider_kit import (
     as_list,
     as_object,
     as_text,
+    list_keys,
     make_json_safe,
     reported_error,
 )
@@ -62,8 +63,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             error = parse_error(reply)
             if error:
                 raise reported_error(error[0])
-            keys = [str(key)[:40] for key in list(reply)[:8]]
-            reason = f"expected a `Response` in which `output` is a list, got the keys {keys}"
+            reason = f"expected a `Response` in which `output` is a list, got {list_keys(reply)}"
             raise MessageError("reply", reason, "Pass a reply of the Responses API.")
         self.reply.begin(reply.get("id"), reply.get("model"))
         self._read_response(reply)
