@@ -11,6 +11,7 @@ import agentkit.prompts as prompts  # fast start: the package imports its names 
 from agentkit.cli.files import parse_input
 from agentkit.cli.lines import run_conversion
 from agentkit.errors import MessageError
+from agentkit.json_values import as_object
 from agentkit.messages.serialization import dump_messages
 from agentkit.models.registry import load_provider
 from agentkit.reprs import shorten_repr
@@ -117,8 +118,9 @@ def _read_examples(task: dict[str, Any]) -> list[prompts.Example]:
         MessageError: An example is not an object with exactly the keys `inputs` and `outputs`.
     """
     examples: list[prompts.Example] = []
-    for index, entry in enumerate(task.get("examples") or []):
-        fields = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+    entries: list[object] = task.get("examples") or []
+    for index, entry in enumerate(entries):
+        fields = as_object(entry)
         if fields.keys() != {"inputs", "outputs"} or not all(isinstance(item, dict) for item in fields.values()):
             reason = f"expected an object with the objects `inputs` and `outputs`, got {shorten_repr(entry, 60)}"
             raise MessageError(f"examples[{index}]", reason, "Pass exactly these two keys.")
