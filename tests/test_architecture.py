@@ -354,7 +354,7 @@ PROVIDER_NAMES: Final = {
     "capabilities/model_rules.py": "the call ids that Mistral's chat templates accept",
     "chat_templates": "names of chat templates",
     "cli/export.py": "formats of training data",
-    "messages/block_dict_keys.py": "issuers of signatures in blocks of AgentScope",
+    "messages/foreign_block_dicts.py": "issuers of signatures in blocks of AgentScope",
     "messages/log_recognition.py": "names the loader of a log in errors",
     "logs": "issuers of signatures in logs of AgentScope and LangChain",
     "prompts/adapter.py": "the format of training data",

@@ -27,12 +27,11 @@ from agentkit.formatting.omissions import OmittedDetails, OmittedNames
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.alternating_turns import apply_turn_rules
-from agentkit.legalize.blocks import list_features
+from agentkit.legalize.block_rules import list_features
 from agentkit.legalize.call_ids import make_call_ids_distinct
 from agentkit.legalize.call_texts import omit_call_texts, omit_thinking_beside_texts
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.earlier_thinking import omit_earlier_thinking
-from agentkit.legalize.messages import legalize_content
 from agentkit.legalize.opaque_pairs import omit_half_pairs
 from agentkit.legalize.prompt_instructions import (
     add_output_instruction,
@@ -41,6 +40,7 @@ from agentkit.legalize.prompt_instructions import (
 )
 from agentkit.legalize.request_spec import Request, RequestSpec, fit_tool_names
 from agentkit.legalize.result_order import arrange_results
+from agentkit.legalize.rewritten_messages import legalize_content
 from agentkit.legalize.system_messages import (
     begin_with_system_prompt,
     join_system_prompt,

@@ -14,7 +14,7 @@ from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import Provenance, TracedConversation, TracedMessage
-from agentkit.legalize.blocks import find_omission_reason
+from agentkit.legalize.block_rules import find_omission_reason
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.blocks import Block, ImageBlock, OpaqueBlock, ThinkingBlock
 from agentkit.messages.features import Feature

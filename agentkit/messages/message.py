@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get
 from pydantic import BeforeValidator
 
 from agentkit.errors import MessageError
-from agentkit.messages.block_dict_keys import adopt_block
 from agentkit.messages.blocks import (
     Block,
     MediaBlock,
@@ -27,6 +26,7 @@ from agentkit.messages.blocks import (
     build_trusted_text,
 )
 from agentkit.messages.features import Feature, scan_features, scan_text
+from agentkit.messages.foreign_block_dicts import adopt_block
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.messages.validation import (
     ORDINARY_BUILDERS,

@@ -16,8 +16,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agentkit.errors import MessageError, VersionError
 from agentkit.json_values import is_encodable, replace_surrogates
-from agentkit.messages.block_dict_keys import adopt_block, adopt_extra
 from agentkit.messages.blocks import Block, InvalidBlock, ResultItem
+from agentkit.messages.foreign_block_dicts import adopt_block, adopt_extra
 from agentkit.messages.log_checks import check_log_message, describe_log_format
 from agentkit.messages.message import Msg
 from agentkit.messages.validation_errors import to_message_error

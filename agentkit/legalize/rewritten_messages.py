@@ -14,7 +14,7 @@ from typing import cast
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import FrameOrigins, MessageOrigin, Provenance, TracedConversation
-from agentkit.legalize.blocks import BlockLegalizer, list_features
+from agentkit.legalize.block_rules import BlockLegalizer, list_features
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.legal_message import Changes, LegalMessage
 from agentkit.legalize.media import OnLoss, accepted_key

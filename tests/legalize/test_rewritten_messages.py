@@ -23,7 +23,7 @@ from agentkit import (
 from agentkit.history.policies import ChatHistory
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import FrameOrigins, TracedConversation
-from agentkit.legalize.blocks import BlockLegalizer
+from agentkit.legalize.block_rules import BlockLegalizer
 from agentkit.legalize.legal_message import LegalMessage
 from agentkit.provider_kit import Capabilities, MediaLimits, MediaRule
 from tests.cases import each_case
