@@ -7,7 +7,7 @@ records every change.
 The rules are applied by pipeline stages, which are functions that take and return a conversation. The module
 `agentkit.formatting.pipeline` lists all stages in order.
 
-Read `conversation` first, then `messages`, `blocks`, `media` and `alternating_turns`.
+Read `conversation` first, then `rewritten_messages`, `block_rules`, `media` and `alternating_turns`.
 """
 
 from __future__ import annotations

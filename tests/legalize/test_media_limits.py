@@ -404,7 +404,7 @@ def test_images_of_the_system_prompt_count() -> None:
 
 
 def test_only_conversations_with_media_are_checked_and_only_for_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentkit.legalize import messages as legalize
+    from agentkit.legalize import rewritten_messages as legalize
 
     def _fail(*_: object) -> None:
         raise AssertionError("media limits were checked")
