@@ -186,23 +186,12 @@ def _compile(source: str) -> Template:
         raise AgentkitError("the template has blocks or functions whose state cannot be recorded")
     macros = list(tree.find_all(nodes.Macro))
     stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
-    replaced = stored & cast("dict[str, Any]", environment.globals).keys()
+    constants = cast("dict[str, Any]", environment.globals).keys() - stored
     for number, loop in enumerate(_find_loops(tree.body)):
-        _record_loop(loop, number, sorted(_find_outer_names(loop, macros) | replaced))
+        names = {name.name for node in (*loop.body, *macros) for name in node.find_all(nodes.Name)}
+        names |= {macro.name for macro in macros}
+        _record_loop(loop, number, sorted(names - constants - {"loop"}))
     return environment.from_string(tree)
-
-
-def _find_outer_names(loop: nodes.For, macros: list[nodes.Macro]) -> set[str]:
-    """Returns the names of variables outside of a loop that the loop or a macro reads, and the names of macros.
-
-    Names of global functions are omitted.
-    """
-    from jinja2 import meta, nodes
-
-    body = nodes.Template([*loop.body, *macros], lineno=1)
-    body.set_environment(_get_environment())
-    names = meta.find_undeclared_variables(body)
-    return {*names, *(macro.name for macro in macros)} - {"loop"}
 
 
 def _find_loops(body: Iterable[nodes.Node]) -> Iterator[nodes.For]:
