@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from agentkit.errors import OptionError
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 
 __all__ = [
     "check_choice",
@@ -97,7 +97,7 @@ def check_option(name: str, value: object, expected_type: Any, advice: str = "")
     """Raises `OptionError` if the value of an option does not have the expected type."""
     if not isinstance(value, expected_type):
         expected = getattr(expected_type, "__name__", str(expected_type).replace(" | None", "").rpartition(".")[2])
-        reason = f"expected {expected}, got {type(value).__name__}"
+        reason = f"expected {expected}, got {describe_value(value)}"
         raise OptionError(name, reason, advice or f"Pass a value of type {expected}, or omit the option.")
 
 

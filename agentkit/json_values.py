@@ -16,6 +16,7 @@ from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
 from agentkit.loggers import get_logger
+from agentkit.reprs import describe_value
 
 __all__ = [
     "as_list",
@@ -55,7 +56,7 @@ def native_to_json(value: object) -> Any:
         return {str(key): item for key, item in cast("Mapping[Any, Any]", value).items()}
     if callable(getattr(value, "model_dump", None)):
         return dump_model(value, by_alias=True, exclude_unset=True)
-    reason = f"expected an SDK object, a dict or JSON text, got {type(value).__name__}"
+    reason = f"expected an SDK object, a dict or JSON text, got {describe_value(value)}"
     raise MessageError("reply", reason, "Pass the reply of the SDK.")
 
 

@@ -37,7 +37,8 @@ To write a parser, from native events to a message:
 - Base class for an API that continues the text of a prompt: `PromptReplyParser`.
 - Contents of a reply: `Usage`, `FinishReason`, `StreamEvent`, `ToolCallIndex`.
 - Values of any type: `as_object`, `as_list`, `as_text`, `as_token_count`, `parse_arguments`, `native_to_json`.
-- Errors in a reply: `Failure`, `parse_failure`, `reported_error`, and `list_keys` for an error about wrong keys.
+- Errors in a reply: `Failure`, `parse_failure`, `reported_error`.
+- Values in the text of an error: `describe_value`, `list_keys`.
 
 To write an endpoint, which calls the API:
 
@@ -184,6 +185,7 @@ if TYPE_CHECKING:
     from agentkit.replies.parser import ParserOptions as ParserOptions
     from agentkit.replies.parser import StreamParserBase as StreamParserBase
     from agentkit.replies.tool_call_index import ToolCallIndex as ToolCallIndex
+    from agentkit.reprs import describe_value as describe_value
     from agentkit.reprs import list_keys as list_keys
     from agentkit.tokens.counters import LocalTokenCounter as LocalTokenCounter
     from agentkit.tokens.counters import TokenCount as TokenCount
@@ -264,7 +266,7 @@ else:
             "agentkit.replies.missing_call_ids": "derive_call_id",
             "agentkit.replies.parser": "ParserOptions StreamParserBase",
             "agentkit.replies.tool_call_index": "ToolCallIndex",
-            "agentkit.reprs": "list_keys",
+            "agentkit.reprs": "describe_value list_keys",
             "agentkit.tokens.counters": "LocalTokenCounter TokenCount TokenCounterBase",
             "agentkit.tokens.remote": "RemoteTokenCounter",
             "agentkit.tokens.request_parts": "MediaPart RequestParts",

@@ -7,9 +7,10 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final, cast
 
-__all__ = ["as_one_line", "bounded_repr", "list_keys", "shorten", "shorten_repr"]
+__all__ = ["as_one_line", "bounded_repr", "describe_value", "list_keys", "shorten", "shorten_repr"]
 
 _LIMIT: Final = 1_000  # maximum length of a repr in characters
+_MAX_DESCRIBED: Final = 60  # maximum length of a value in an error, in characters
 _MIN_CONTENT: Final = 40  # if fewer characters are available, a container shows only its size
 _MIN_TEXT: Final = 12  # minimum length of a shortened text in characters
 
@@ -38,6 +39,12 @@ def shorten(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[: limit - limit // 4]} … ({len(text):,} characters) … {text[len(text) - limit // 4 :]}"
+
+
+def describe_value(value: object) -> str:
+    """Returns the type and the shortened repr of a value for an error, such as `int 3`, `None` or `Price(input=1)`."""
+    name, text = type(value).__name__, shorten_repr(value, _MAX_DESCRIBED)
+    return text if value is None or text.startswith(name) else f"{name} {text}"
 
 
 def list_keys(value: Mapping[Any, Any]) -> str:

@@ -40,7 +40,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import FormatterBase, MediaPart
 from agentkit.replies.arguments import ArgumentBuffer
-from agentkit.reprs import as_one_line, bounded_repr, shorten, shorten_repr
+from agentkit.reprs import as_one_line, bounded_repr, describe_value, shorten, shorten_repr
 from agentkit.testing import ScriptedModel
 from tests.cases import each_case
 from tests.conftest import call, lower, result, text_msg
@@ -290,3 +290,17 @@ def test_every_formatter_is_represented_without_its_messages() -> None:
 def test_dataclasses_share_one_representation() -> None:
     own = [kind for kind in _public_dataclasses() if cast("Any", kind).__repr__ is not bounded_repr]
     assert own == [agentkit.Ledger]
+
+
+@each_case(
+    ("value", "text"),
+    [
+        (3, "int 3"),
+        (None, "None"),
+        ("a", "str 'a'"),
+        (TextBlock("a"), "TextBlock(text='a')"),
+        ("x" * 1_000, f"str '{'x' * 29}… (1,000 characters)"),
+    ],
+)
+def test_an_error_shows_the_type_of_a_value_once(value: object, text: str) -> None:
+    assert describe_value(value) == text

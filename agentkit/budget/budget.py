@@ -10,7 +10,7 @@ from agentkit.argument_checks import check_option
 from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps
 from agentkit.budget.summaries import Summarize
 from agentkit.errors import OptionError
-from agentkit.reprs import bounded_repr, shorten_repr
+from agentkit.reprs import bounded_repr, describe_value, shorten_repr
 from agentkit.tokens.counters import TokenCounterBase
 from agentkit.tokens.text_counters import CharacterTokenCounter
 
@@ -95,12 +95,11 @@ def _check_strategies(strategies: Sequence[CutStrategy]) -> None:
 
 def _tool_names(place: str, value: object) -> frozenset[str]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise OptionError(
-            place, f"expected a collection of tool names, got {type(value).__name__}", "Pass a list of tool names."
-        )
+        reason = f"expected a list of tool names, got {describe_value(value)}"
+        raise OptionError(place, reason, "Pass a list of tool names.")
     names = list(cast("Iterable[object]", value))
     invalid = [name for name in names if not isinstance(name, str)]
     if invalid:
-        reason = f"expected tool names (str), got {type(invalid[0]).__name__} {shorten_repr(invalid[0], 60)}"
+        reason = f"expected tool names (str), got {describe_value(invalid[0])}"
         raise OptionError(place, reason, "Pass a list of tool names.")
     return frozenset(cast("list[str]", names))

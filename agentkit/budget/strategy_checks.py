@@ -17,7 +17,7 @@ from agentkit.budget.strategies import CutStrategy
 from agentkit.budget.units import UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 
 __all__ = [
     "edit_unit",
@@ -58,7 +58,7 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
         in_range = not returned or (returned[0] >= 0 and returned[-1] < len(units))
     else:
         if not isinstance(returned, list | tuple | range):
-            reason = f"order() must return a list, got {type(returned).__name__}"
+            reason = f"order() must return a list, got {describe_value(returned)}"
             _refuse(strategy, reason, "Return a list of unit indexes.")
         order = list(cast("Sequence[int]", returned))
         if not all(type(number) is int for number in order):
@@ -123,7 +123,7 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
     """
     returned: object = strategy.edit(unit, is_newest)
     if not isinstance(returned, list | tuple):
-        reason = f"edit() must return a list, got {type(returned).__name__}"
+        reason = f"edit() must return a list, got {describe_value(returned)}"
         _refuse(strategy, reason, "Return a list of Msg.")
     remainder = tuple(cast("Sequence[Msg]", returned))
     if not all(isinstance(msg, Msg) for msg in remainder) or (remainder and len(remainder) != len(unit)):

@@ -12,6 +12,7 @@ from agentkit.chat_templates.response_regions import TextRegion, parse_value
 from agentkit.errors import MessageError
 from agentkit.json_values import as_object, as_text, parse_arguments, parse_json
 from agentkit.replies.builder import BlockKey, ReplyBuilder
+from agentkit.reprs import describe_value
 from agentkit.tools.tool import Tool
 
 __all__ = ["CallForm", "CallRegion"]
@@ -305,18 +306,18 @@ def _read_call(value: object) -> _Call:
         ValueError: The value is not such a call.
     """
     if not isinstance(value, dict):
-        raise ValueError(f"expected an object with a tool call, got {type(value).__name__}")
+        raise ValueError(f"expected an object with a tool call, got {describe_value(value)}")
     call = cast("dict[str, Any]", value)
     function = call.get("function", call)
     if not isinstance(function, dict):
-        raise ValueError(f"expected an object as `function`, got {type(function).__name__}")
+        raise ValueError(f"expected an object as `function`, got {describe_value(function)}")
     content = cast("dict[str, Any]", function)
     name, id = content.get("name"), call.get("id", content.get("id"))
     arguments = content.get("arguments", content.get("parameters", {}))
     if isinstance(arguments, str):
         arguments = parse_arguments(arguments) if parse_arguments(arguments) is not None else arguments
     if not isinstance(arguments, dict | str):
-        raise ValueError(f"expected an object or a string as arguments, got {type(arguments).__name__}")
+        raise ValueError(f"expected an object or a string as arguments, got {describe_value(arguments)}")
     has_more = (call.keys() | content.keys()) - _CALL_KEYS not in _ARGUMENT_KEYS
     return _Call(name if isinstance(name, str) else "", id if isinstance(id, str) else "", arguments, has_more)
 

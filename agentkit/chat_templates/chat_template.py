@@ -36,7 +36,7 @@ from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from agentkit.json_values import copy_json, make_json_safe
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
-from agentkit.reprs import bounded_repr, shorten_repr
+from agentkit.reprs import bounded_repr, describe_value, shorten_repr
 from agentkit.tools.tool import ToolLike, as_tools
 
 if TYPE_CHECKING:
@@ -502,7 +502,7 @@ class ChatTemplate:
         except Exception as error:
             raise TemplateError(self.name, f"the function raised {shorten_repr(error, 200)}") from error
         if not isinstance(text, str):
-            raise TemplateError(self.name, f"the function must return a string, got {type(text).__name__}")
+            raise TemplateError(self.name, f"the function must return a string, got {describe_value(text)}")
         return text
 
     def choose_source(self, name: str | None, has_tools: bool) -> str:

@@ -12,6 +12,7 @@ from agentkit.chat_templates.response_contents import apply_transform, parse_con
 from agentkit.chat_templates.response_fields import ResponseField
 from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.replies.partial_blocks import PartialPlainText, PartialThinking
+from agentkit.reprs import describe_value
 
 __all__ = ["Region", "TextRegion", "ValueRegion", "parse_value"]
 
@@ -122,7 +123,7 @@ def parse_value(field: ResponseField, text: str, captures: Mapping[str, str]) ->
     if not field.transform_each:
         return apply_transform(field.transform, {**captures, "content": value})
     if not isinstance(value, list):
-        raise ValueError(f"`transform_each` requires a list, got {type(value).__name__}")
+        raise ValueError(f"`transform_each` requires a list, got {describe_value(value)}")
     items = cast("list[dict[str, Any]]", value)
     if not all(isinstance(item, dict) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"`transform_each` requires a list of objects, got {items!r:.80}")

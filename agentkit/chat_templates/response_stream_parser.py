@@ -12,6 +12,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.replies.events import StreamEvent
 from agentkit.replies.parser import ParserOptions, StreamParserBase
+from agentkit.reprs import describe_value
 from agentkit.tools.tool import ToolLike
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class ResponseStreamParser(StreamParserBase):
 
     def _check(self, chunk: object) -> object:
         if isinstance(chunk, bytes | bytearray | memoryview):
-            reason = f"expected a string, got {type(cast('object', chunk)).__name__}"
+            reason = f"expected a string, got {describe_value(cast('object', chunk))}"
             raise MessageError("chunk", reason, "Decode the bytes first.")
         return chunk
 

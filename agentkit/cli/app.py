@@ -12,6 +12,7 @@ from agentkit.cli.compare import compare_command
 from agentkit.cli.convert import convert_command
 from agentkit.cli.export import export_command
 from agentkit.cli.format import format_command
+from agentkit.cli.options import complete_ledger_option
 from agentkit.cli.prompt import prompt_command
 from agentkit.cli.read import read_command
 from agentkit.cli.render import render_command
@@ -59,7 +60,7 @@ def dispatch(arguments: list[str]) -> int:
     """
     try:
         code: object = _get_command(app).main(
-            _complete_ledger_option(arguments), prog_name="agentkit", standalone_mode=False
+            complete_ledger_option(arguments), prog_name="agentkit", standalone_mode=False
         )
     except SystemExit:  # the command exits if its output pipe is closed, which is not an error
         return 0
@@ -75,11 +76,3 @@ def dispatch(arguments: list[str]) -> int:
             sys.stderr.write(f"agentkit: {line}\n")
         return 2
     return code if isinstance(code, int) else 0
-
-
-def _complete_ledger_option(arguments: list[str]) -> list[str]:
-    """Returns the arguments with `--ledger=table` for `--ledger` without a value, which typer does not accept."""
-    return [
-        "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
-        for argument, following in zip(arguments, [*arguments[1:], ""], strict=False)
-    ]

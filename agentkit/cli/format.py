@@ -35,6 +35,7 @@ from agentkit.legalize.media import OnLoss
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_messages
 from agentkit.models.registry import available_providers, load_provider
+from agentkit.reprs import describe_value
 
 __all__ = ["FormatOptions", "format_command", "read_conversation", "write_ledgers"]
 
@@ -211,7 +212,7 @@ def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
     options = {name: fields[name] for name in _OPTIONS if fields.get(name) is not None}
     for name, (types, expected, advice) in _OPTIONS.items():
         if name in options and not isinstance(options[name], types):
-            raise MessageError(name, f"expected {expected}, got {type(options[name]).__name__}", advice)
+            raise MessageError(name, f"expected {expected}, got {describe_value(options[name])}", advice)
     return msgs, options
 
 

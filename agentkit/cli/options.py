@@ -17,6 +17,7 @@ __all__ = [
     "MultiAgentOption",
     "OnLossOption",
     "ViewerOption",
+    "complete_ledger_option",
 ]
 
 FileArgument: TypeAlias = Annotated[
@@ -57,3 +58,11 @@ LedgerFormatOption: TypeAlias = Annotated[
     Literal["table", "json"] | None,
     typer.Option(help="Print the ledger to stderr: table (default) or json.", show_default=False),
 ]
+
+
+def complete_ledger_option(arguments: list[str]) -> list[str]:
+    """Returns the arguments with `--ledger=table` for `--ledger` without a value, which typer does not accept."""
+    return [
+        "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
+        for argument, following in zip(arguments, [*arguments[1:], ""], strict=False)
+    ]

@@ -14,7 +14,7 @@ from agentkit.errors import MessageError
 from agentkit.json_values import as_object
 from agentkit.messages.serialization import dump_messages
 from agentkit.models.registry import load_provider
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 
 __all__ = ["prompt_command"]
 
@@ -97,13 +97,13 @@ def _read_task(text: bytes) -> dict[str, Any]:
     data = parse_input(text)
     if not isinstance(data, dict):
         raise MessageError(
-            "input", f"expected an object, got {type(data).__name__}", "Pass an object with `signature`."
+            "input", f"expected an object, got {describe_value(data)}", "Pass an object with `signature`."
         )
     task: dict[str, Any] = {"inputs": {}, **cast("dict[str, Any]", data)}
     for name, (expected, description) in _FIELDS.items():
         value = task.get(name)
         if not isinstance(value, expected) and (value is not None or name == "signature"):
-            reason = f"expected {description}, got {type(value).__name__}"
+            reason = f"expected {description}, got {describe_value(value)}"
             raise MessageError(name, reason, f"Pass {description}.")
     unknown = sorted(task.keys() - _FIELDS.keys())
     if unknown:

@@ -16,6 +16,7 @@ from agentkit.json_values import make_json_safe
 from agentkit.messages.message import Msg
 from agentkit.models.registry import load_provider
 from agentkit.replies.parser import StreamParserBase
+from agentkit.reprs import describe_value
 
 __all__ = ["read_command"]
 
@@ -97,7 +98,7 @@ def _parse_value(value: object, parser: type[StreamParserBase]) -> Msg:
         return _parse_chunks([value], parser)
     if isinstance(value, list):
         return _parse_chunks(cast("list[Any]", value), parser)
-    reason = f"expected a response, its events or raw text, got {type(value).__name__}"
+    reason = f"expected a response, its events or raw text, got {describe_value(value)}"
     raise MessageError("input", reason, "Pass a response, a list of events, or a string of raw text.")
 
 
@@ -105,7 +106,7 @@ def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Ms
     parser = parser_class()
     for index, chunk in enumerate(chunks):
         if not isinstance(chunk, str | bytes | dict):
-            reason = f"expected an event, got {type(chunk).__name__}"
+            reason = f"expected an event, got {describe_value(chunk)}"
             raise MessageError(f"events[{index}]", reason, "Pass each event as an object or as raw text.")
         parser.feed(make_json_safe(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
     msg = parser.finish()

@@ -20,6 +20,7 @@ from agentkit.formatting.formatter import RequestOptions
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.models.chat_model import ChatModel
+from agentkit.reprs import describe_value
 
 __all__ = ["compare"]
 
@@ -94,7 +95,7 @@ def _label_models(
             check_option(f"models[{label!r}]", model, ChatModel | str)
         labeled = list(models.items())
     elif isinstance(models, str | ChatModel) or not isinstance(models, Sequence):
-        raise OptionError("models", f"expected a list or dict of models, got {type(models).__name__}", _MODELS)
+        raise OptionError("models", f"expected a list or dict of models, got {describe_value(models)}", _MODELS)
     else:
         for index, model in enumerate(models):
             check_option(f"models[{index}]", model, ChatModel | str)

@@ -37,6 +37,7 @@ from agentkit.media.loading import check_media, check_roots
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.message import Msg
 from agentkit.repair.pairing import IncrementalRepair, Unmatched
+from agentkit.reprs import describe_value
 from agentkit.tokens.counters import prepare_counter
 from agentkit.tools.choices import ToolChoiceLike, as_tool_choice
 from agentkit.tools.json_schema import OutputLike, as_output_schema
@@ -272,7 +273,7 @@ def check_messages(msgs: Sequence[Msg]) -> list[Msg]:
         EmptyConversationError: There are no messages.
     """
     if isinstance(msgs, str | bytes) or not isinstance(msgs, Iterable):
-        raise MessageError("msgs", f"expected a list of Msg, got {type(msgs).__name__}", "Pass a list of Msg.")
+        raise MessageError("msgs", f"expected a list of Msg, got {describe_value(msgs)}", "Pass a list of Msg.")
     checked = list(msgs)
     for kind in {*map(type, checked)}:
         if not issubclass(kind, Msg):

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from agentkit.jinja_environments.functions import check_printable, raise_error
 from agentkit.jinja_environments.yaml_texts import dump_yaml
+from agentkit.reprs import describe_value
 
 __all__ = ["TemplateRecord", "write_chat_json", "write_json", "write_yaml"]
 
@@ -120,7 +121,7 @@ def _exclude_fields(value: object, names: str | Sequence[str]) -> object:
     if not excluded:
         return value
     if not isinstance(value, dict):
-        raise_error(f"exclude_fields: expected a dict with fields, got {type(value).__name__}")
+        raise_error(f"exclude_fields: expected a dict with fields, got {describe_value(value)}")
     fields = cast("dict[str, Any]", value)
     unknown = [name for name in excluded if name not in fields]
     if unknown:

@@ -20,6 +20,7 @@ from agentkit.jinja_environments.limits import (
 )
 from agentkit.jinja_environments.operators import check_percent_format
 from agentkit.jinja_environments.text_methods import check_join, check_replace
+from agentkit.reprs import describe_value
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -135,7 +136,7 @@ def _check_format(value: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _check_sum(value: Any, attribute: Any = None, start: Any = 0) -> Any:
     if not isinstance(start, int | float):
-        raise_error(f"the filter sum: expected a number as `start`, got {type(start).__name__}")
+        raise_error(f"the filter sum: expected a number as `start`, got {describe_value(start)}")
     return value
 
 

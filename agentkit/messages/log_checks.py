@@ -13,7 +13,7 @@ from typing import Any, cast
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object
 from agentkit.messages.log_recognition import FIRST_KEYS, LOADERS, LogFormat, find_log_format, may_match
-from agentkit.reprs import list_keys, shorten_repr
+from agentkit.reprs import describe_value, list_keys, shorten_repr
 
 __all__ = ["check_log_format", "check_log_message", "check_log_request", "describe_log_format"]
 
@@ -85,7 +85,7 @@ def _check_types(message: Mapping[str, Any], place: str, content_keys: Collectio
         value = message.get(key)
         if value and not isinstance(value, expected) and key in content_keys:
             expected_name = "string" if expected is str else "list"
-            reason = f"expected a {expected_name}, got {type(value).__name__} {shorten_repr(value, 60)}"
+            reason = f"expected a {expected_name}, got {describe_value(value)}"
             raise MessageError(f"{place}.{key}", reason, f"Pass a {expected_name}.")
 
 

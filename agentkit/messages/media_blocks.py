@@ -20,6 +20,7 @@ from agentkit.messages.sources import (
     read_regular_file,
 )
 from agentkit.messages.validation import Text, validated_dataclass
+from agentkit.reprs import describe_value
 
 __all__ = ["AudioBlock", "DocumentBlock", "ImageBlock", "MediaBlock", "VideoBlock"]
 
@@ -49,7 +50,9 @@ class _MediaBase(BlockBase):
             MessageError: If `data` is not bytes, or `media_type` is not a media type.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise MessageError("data", f"expected bytes, got {type(data).__name__}", "Pass the bytes of the file.")
+            raise MessageError(
+                "data", f"expected bytes, got {describe_value(data)}", "Pass the bytes of the file."
+            )
         return cls(Base64Source(media_type, encode_base64(data)))
 
     @classmethod
@@ -68,7 +71,7 @@ class _MediaBase(BlockBase):
                 file, or has an unknown type.
         """
         if not isinstance(path, str | Path):
-            raise MessageError("path", f"expected a path, got {type(path).__name__}", "Pass a str or a Path.")
+            raise MessageError("path", f"expected a path, got {describe_value(path)}", "Pass a str or a Path.")
         named_type = media_type or guess_media_type(Path(path).as_posix())
         try:
             content = read_regular_file(path, MAX_FILE_BYTES)

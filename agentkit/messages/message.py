@@ -38,6 +38,7 @@ from agentkit.messages.validation import (
     slot_setter,
     validated_dataclass,
 )
+from agentkit.reprs import describe_value
 
 __all__ = [
     "Msg",
@@ -57,7 +58,7 @@ def _adopt_content(content: object) -> object:
     if isinstance(content, list | tuple):
         return tuple(adopt_block(block) for block in cast("Iterable[object]", content))
     if not isinstance(content, str):
-        reason = f"expected a string or a list of blocks, got {type(content).__name__}"
+        reason = f"expected a string or a list of blocks, got {describe_value(content)}"
         raise MessageError("", reason, "Pass a string or a list of blocks.")
     return content
 

@@ -21,7 +21,7 @@ from agentkit.messages.foreign_block_dicts import adopt_block, adopt_extra
 from agentkit.messages.log_checks import check_log_message, describe_log_format
 from agentkit.messages.message import Msg
 from agentkit.messages.validation_errors import to_message_error
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
 
@@ -58,7 +58,7 @@ def _dump(place: str, msg: object) -> dict[str, Any]:
     if not isinstance(msg, Msg):
         raise MessageError(
             place,
-            f"expected a Msg, got {type(msg).__name__}",
+            f"expected a Msg, got {describe_value(msg)}",
             "Pass a list of Msg. Use Msg.from_dict to convert dicts.",
         )
     return dump_message(msg)
@@ -82,7 +82,7 @@ def load_messages(data: object) -> list[Msg]:
     if isinstance(data, Mapping):
         data = _unwrap(cast("Mapping[str, object]", data))
     if isinstance(data, str | bytes) or not isinstance(data, Sequence):
-        raise MessageError("messages", f"expected a list, got {type(data).__name__}", "Pass a list of messages.")
+        raise MessageError("messages", f"expected a list, got {describe_value(data)}", "Pass a list of messages.")
     return [load_message(item, f"messages[{index}]") for index, item in enumerate(cast("Sequence[Any]", data))]
 
 
@@ -123,7 +123,9 @@ def load_message(stored: object, place: str = "message") -> Msg:
         return stored
     stored = replace_surrogates(stored, place)
     if not isinstance(stored, Mapping):
-        raise MessageError(place, f"expected a message dict, got {type(stored).__name__}", "Pass a dict or a Msg.")
+        raise MessageError(
+            place, f"expected a message dict, got {describe_value(stored)}", "Pass a dict or a Msg."
+        )
     data = dict(cast("Mapping[str, Any]", stored))
     for key in ("name", "role", "content"):
         if key not in data:

@@ -15,7 +15,7 @@ from agentkit.errors import MessageError
 from agentkit.json_values import as_text
 from agentkit.messages.media_types import canonical_media_type, guess_media_type, is_media_type
 from agentkit.messages.validation import Text, Validated, slot_setter, validated_dataclass
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 
 __all__ = [
     "Base64Source",
@@ -151,7 +151,7 @@ def _decode_text(data: str) -> str | None:
 
 def _check_is_source(value: object) -> object:
     if not isinstance(value, (URLSource, Base64Source, dict)):
-        reason = f"expected a URLSource or Base64Source, got {type(value).__name__}"
+        reason = f"expected a URLSource or Base64Source, got {describe_value(value)}"
         raise MessageError(
             "", reason, "Pass a source, or create the block with from_url, from_path or from_bytes."
         )

@@ -27,9 +27,8 @@ from agentkit.models.model_options import (
     check_call_options,
     check_model_options,
     get_formatter_options,
-    resolve_model,
 )
-from agentkit.models.registry import Provider
+from agentkit.models.registry import Provider, resolve_model
 from agentkit.models.stream import ModelStream
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import TokenCount, count_request

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from agentkit.argument_checks import check_int, check_names, check_option, check_parameters, check_text
+from agentkit.argument_checks import check_int, check_names, check_option, check_parameters
 from agentkit.errors import OptionError
 from agentkit.formatting.formatter import FormatterOptions, RequestOptions
-from agentkit.models.registry import Provider, load_provider
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value
 
 __all__ = [
     "CallOptions",
@@ -20,7 +19,6 @@ __all__ = [
     "check_call_options",
     "check_model_options",
     "get_formatter_options",
-    "resolve_model",
 ]
 
 
@@ -59,7 +57,11 @@ def check_model_options(options: ModelOptions) -> None:
     The formatter checks its own options.
     """
     check_names("ChatModel", options, _MODEL_OPTIONS, _ADVICE)
-    check_option("client_options", options.get("client_options"), Mapping | None)
+    client_options = options.get("client_options")
+    if not isinstance(client_options, Mapping | None):
+        # The value is not shown, because it can be an API key.
+        reason = f"expected a dict, got {type(client_options).__name__}"
+        raise OptionError("client_options", reason, "Pass a dict of options for the SDK client.")
     check_option("replan", options.get("replan"), bool | None)
     _check_timeout(options.get("timeout"))
     check_call_options(options.get("max_tokens"), options.get("parameters"))
@@ -91,7 +93,7 @@ def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
     check_option("formatter_options", further, Mapping | None)
     for name in further or ():
         if not isinstance(name, str):
-            reason = f"expected names of formatter options, got {type(name).__name__} {shorten_repr(name, 60)}"
+            reason = f"expected names of formatter options, got {describe_value(name)}"
             raise OptionError("formatter_options", reason, "Pass a dict whose keys are strings.")
         if name == "model":
             advice = "Pass the name of the model to ChatModel."
@@ -100,24 +102,3 @@ def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
     if (template := options.get("template")) is not None:  # only some formatters have this option
         own["template"] = template
     return {**own, **(further or {})}
-
-
-def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider, str]:
-    """Returns the provider and the model name.
-
-    `provider` can have the format "PROVIDER:MODEL". Raises OptionError if `model` and `provider` both name a
-    model, or if neither of them names a model.
-    """
-    check_option("provider", provider, str | Provider)
-    check_text("model", model)
-    if isinstance(provider, str):
-        name, _, suffix = provider.partition(":")
-        if suffix and model is not None:
-            reason = f"cannot be combined with {provider!r}, which names a model"
-            raise OptionError("model", reason, "Pass the name of the model once.")
-        model = model if model is not None else suffix or None
-        provider = load_provider(name)
-    if not model:
-        advice = f"Pass '{provider.name}:MODEL' as the provider, or pass the name as `model`."
-        raise OptionError("model", "no model name was passed", advice)
-    return provider, model

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from agentkit.argument_checks import check_option, find_closest
+from agentkit.argument_checks import check_option, check_text, find_closest
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import OptionError, ProviderError
 from agentkit.formatting.formatter import FormatterBase
@@ -23,7 +23,7 @@ from agentkit.reprs import bounded_repr, shorten_repr
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Provider", "available_providers", "iter_providers", "load_provider"]
+__all__ = ["Provider", "available_providers", "iter_providers", "load_provider", "resolve_model"]
 
 GROUP = "agentkit.providers"
 DISTRIBUTION = "agentkit-middleware"
@@ -141,6 +141,27 @@ def load_provider(name: str) -> Provider:
         reason = f"the entry point {point.value!r} must be a Provider, got {shorten_repr(loaded, 60)}"
         raise ProviderError(name, reason, available_providers())
     return loaded
+
+
+def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider, str]:
+    """Returns the provider and the model name.
+
+    `provider` can have the format "PROVIDER:MODEL". Raises OptionError if `model` and `provider` both name a
+    model, or if neither of them names a model.
+    """
+    check_option("provider", provider, str | Provider)
+    check_text("model", model)
+    if isinstance(provider, str):
+        name, _, suffix = provider.partition(":")
+        if suffix and model is not None:
+            reason = f"cannot be combined with {provider!r}, which names a model"
+            raise OptionError("model", reason, "Pass the name of the model once.")
+        model = model if model is not None else suffix or None
+        provider = load_provider(name)
+    if not model:
+        advice = f"Pass '{provider.name}:MODEL' as the provider, or pass the name as `model`."
+        raise OptionError("model", "no model name was passed", advice)
+    return provider, model
 
 
 def _select(name: str, points: list[EntryPoint]) -> EntryPoint:

@@ -16,7 +16,7 @@ from agentkit.argument_checks import find_closest
 from agentkit.errors import MessageError, OptionError
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.type_names import type_name
-from agentkit.reprs import shorten, shorten_repr
+from agentkit.reprs import describe_value, shorten, shorten_repr
 
 if TYPE_CHECKING:
     from agentkit.prompts.signature import Signature
@@ -87,7 +87,7 @@ def from_dict(signature: type[_Bound], data: Mapping[str, Any]) -> _Bound:
     """
     owner = signature.__name__
     if not isinstance(data, Mapping):
-        raise MessageError(owner, f"expected a dict, got {type(data).__name__}", "Pass the result of to_dict().")
+        raise MessageError(owner, f"expected a dict, got {describe_value(data)}", "Pass the result of to_dict().")
     _refuse_unknown(signature, data)
     bound = object.__new__(signature)
     for name, field in signature.input_fields.items():

@@ -15,7 +15,7 @@ from agentkit.errors import OptionError
 from agentkit.messages.blocks import TextBlock
 from agentkit.messages.message import Msg
 from agentkit.prompts.lenient_json import read_json, read_strict_json
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 
 __all__ = ["Citation", "Code", "History", "Reasoning", "read_citations"]
 
@@ -271,7 +271,7 @@ class History(Sequence[Mapping[str, Any]]):
     def __init__(self, messages: Iterable[Mapping[str, Any]] = ()) -> None:
         rows: object = messages
         if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
-            reason = f"expected a list of dicts, got {type(messages).__name__}"
+            reason = f"expected a list of dicts, got {describe_value(messages)}"
             raise OptionError("history", reason, "Pass one dict of field values for each earlier turn.")
         self.messages = tuple(messages)
         for index, row in enumerate(self.messages):

@@ -27,7 +27,7 @@ from agentkit.prompts.reply_texts import Reply, check_reply_end, get_reply_text
 from agentkit.prompts.safe_yaml import require_yaml
 from agentkit.prompts.value_parsing import parse_value
 from agentkit.prompts.value_types import get_value_type
-from agentkit.reprs import shorten, shorten_repr
+from agentkit.reprs import describe_value, shorten, shorten_repr
 from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import remove_titles
 from agentkit.tools.tool import Tool, ToolLike, as_tools
@@ -100,7 +100,7 @@ class Parser(Generic[T]):
             OptionError: The reply is neither a `Msg` nor a string, or the parser needs a type and has none.
         """
         if not isinstance(cast("object", reply), Msg | str):
-            reason = f"expected a Msg or a string, got {type(reply).__name__}"
+            reason = f"expected a Msg or a string, got {describe_value(reply)}"
             raise OptionError("reply", reason, "Pass the message that the model returned.")
         try:
             return self.read(reply)
@@ -233,7 +233,7 @@ def _get_name(value: object) -> str:
 
 def _check_text(value: object, step: str) -> str:
     if not isinstance(value, str):
-        reason = f"expected a value of type str, got {type(value).__name__}"
+        reason = f"expected a value of type str, got {describe_value(value)}"
         raise OptionError(f"parser.{step}", reason, f"Call {step}() before as_type() and map().")
     return value
 

@@ -22,7 +22,7 @@ from agentkit.errors import OptionError
 from agentkit.messages import blocks
 from agentkit.prompts import field_types
 from agentkit.prompts.fields import InputField, OutputField, SignatureField
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 from agentkit.tools.tool import Tool
 
 __all__ = ["read_signature_text"]
@@ -40,7 +40,7 @@ def read_signature_text(text: str, types: Mapping[str, Any] | None = None) -> di
         OptionError: The text is malformed, a type is unknown, or two fields have the same name.
     """
     if not isinstance(text, str):
-        raise _error(f"expected a string, got {type(text).__name__}", 'Pass a text such as "question -> answer".')
+        raise _error(f"expected a string, got {describe_value(text)}", 'Pass a text such as "question -> answer".')
     sides = text.split("->")
     if len(sides) != 2:
         reason = f"expected exactly one '->', got {len(sides) - 1} in {shorten_repr(text, 80)}"

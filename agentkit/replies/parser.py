@@ -20,6 +20,7 @@ from agentkit.replies.builder import ReplyBuilder
 from agentkit.replies.error_bodies import cut_text, parse_failure
 from agentkit.replies.events import StreamEvent
 from agentkit.replies.sse import EventBytes, StreamOpening
+from agentkit.reprs import describe_value
 
 __all__ = ["ParserOptions", "StreamParserBase"]
 
@@ -96,7 +97,7 @@ class StreamParserBase(ABC):
         check_text("name", name)
         request = options.get("request")
         if request is not None and not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            reason = f"expected a request as a mapping, got {type(request).__name__}"
+            reason = f"expected a request as a mapping, got {describe_value(request)}"
             raise OptionError("request", reason, "Pass plan.request.")
         check_option("tool_names", options.get("tool_names"), Mapping | None)
         self.request: Mapping[str, Any] | None = request
@@ -148,7 +149,7 @@ class StreamParserBase(ABC):
         parser = cls(**options)
         native = reply_to_json(reply)
         if not isinstance(native, dict):
-            reason = f"expected a JSON object, got {type(native).__name__}"
+            reason = f"expected a JSON object, got {describe_value(native)}"
             raise MessageError("reply", reason, "Pass the complete reply as a dict, an SDK object or JSON text.")
         try:
             parser.read_reply(cast("dict[str, Any]", native))
@@ -257,7 +258,7 @@ class StreamParserBase(ABC):
 
     def _read_native(self, event: dict[str, Any] | list[Any]) -> None:
         if not isinstance(event, dict):
-            reason = f"expected an event, got {type(event).__name__}"
+            reason = f"expected an event, got {describe_value(event)}"
             raise MessageError("chunk", reason, "Pass a native event as a dict, or pass raw bytes.")
         try:
             self.read_event(event)

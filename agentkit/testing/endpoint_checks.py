@@ -13,8 +13,9 @@ from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.registry import Provider
 from agentkit.replies.error_bodies import Failure
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit.testing.findings import collect_findings, describe_error, find_marks, iterate_scalars, json_text
+from agentkit.testing.findings import collect_findings, describe_error
 from agentkit.testing.option_probes import make_tools
+from agentkit.testing.request_marks import find_marks, iterate_scalars, json_text
 
 __all__ = ["endpoint_faults"]
 

@@ -17,8 +17,9 @@ from agentkit.messages.sources import Base64Source
 from agentkit.models.error_location import locate_block
 from agentkit.models.registry import Provider
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit.testing.findings import collect_findings, iterate_scalars, json_text, walk_json
+from agentkit.testing.findings import collect_findings
 from agentkit.testing.option_probes import OUTPUT_SCHEMA, make_tools
+from agentkit.testing.request_marks import iterate_scalars, json_text, walk_json
 from agentkit.tokens.request_parts import RequestParts
 from agentkit.tokens.text_counters import CharacterTokenCounter
 from agentkit.tools.choices import ToolChoice

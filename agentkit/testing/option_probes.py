@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from agentkit.formatting.formatter import FormatterBase, RequestOptions
 from agentkit.messages.message import Msg
-from agentkit.testing.findings import clear_containers, iterate_scalars, json_text, walk_json
+from agentkit.testing.request_marks import clear_containers, iterate_scalars, json_text, walk_json
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 

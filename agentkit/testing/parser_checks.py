@@ -15,9 +15,10 @@ from agentkit.messages.message import Msg
 from agentkit.messages.usage import Usage
 from agentkit.models.registry import Provider
 from agentkit.replies.parser import StreamParserBase
-from agentkit.testing.findings import collect_findings, describe_error, iterate_scalars, json_text
+from agentkit.testing.findings import collect_findings, describe_error
 from agentkit.testing.probes import SENT
 from agentkit.testing.replies import Reply
+from agentkit.testing.request_marks import iterate_scalars, json_text
 
 __all__ = ["Sample", "reply_faults"]
 

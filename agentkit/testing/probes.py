@@ -22,7 +22,7 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.message import Msg
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit.testing.findings import find_surroundings, iterate_scalars, json_text, walk_json
+from agentkit.testing.request_marks import find_surroundings, iterate_scalars, json_text, walk_json
 
 __all__ = ["PROBES", "SENT"]
 

@@ -15,11 +15,12 @@ from agentkit.messages.message import Msg
 from agentkit.models.registry import Provider, load_provider
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.endpoint_checks import endpoint_faults
-from agentkit.testing.findings import collect_findings, describe_error, json_text
+from agentkit.testing.findings import collect_findings, describe_error
 from agentkit.testing.layout_checks import layout_faults
 from agentkit.testing.option_probes import make_tools
 from agentkit.testing.parser_checks import Sample, reply_faults
 from agentkit.testing.request_checks import request_faults
+from agentkit.testing.request_marks import json_text
 
 __all__ = ["ConformanceError", "check_provider"]
 

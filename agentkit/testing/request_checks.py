@@ -22,18 +22,19 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
+from agentkit.reprs import describe_value
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit.testing.findings import (
+from agentkit.testing.findings import collect_findings
+from agentkit.testing.io_recording import record_io
+from agentkit.testing.option_probes import OPTION_PROBES
+from agentkit.testing.probes import PROBES, SENT
+from agentkit.testing.request_marks import (
     clear_containers,
-    collect_findings,
     find_marks,
     find_surroundings,
     iterate_scalars,
     json_text,
-    record_io,
 )
-from agentkit.testing.option_probes import OPTION_PROBES
-from agentkit.testing.probes import PROBES, SENT
 
 __all__ = ["request_faults"]
 
@@ -58,7 +59,7 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     before = [msg.to_dict() for msg in msgs]
     first: object = formatter.lower(msgs).request
     if not isinstance(first, dict):
-        yield f"expected the request as a dict, got {type(first).__name__!r}"
+        yield f"expected the request as a dict, got {describe_value(first)}"
         return
     try:
         text = json_text(cast("object", first))

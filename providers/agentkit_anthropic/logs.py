@@ -29,6 +29,7 @@ from agentkit.provider_kit import (
     as_text,
     check_log_message,
     describe_log_format,
+    describe_value,
     ensure_json_safe,
     read_arguments,
     read_log_entries,
@@ -101,7 +102,7 @@ class _Loader:
     def _blocks(self, content: object, place: str) -> list[Block]:
         items = as_list(content)
         if content is not None and content is not items:
-            raise MessageError(place, f"expected a string or a list, got {type(content).__name__}", _BLOCKS)
+            raise MessageError(place, f"expected a string or a list, got {describe_value(content)}", _BLOCKS)
         return [self._block(as_object(item), f"{place}[{index}]", item) for index, item in enumerate(items)]
 
     def _block(self, block: dict[str, Any], place: str, native: Any) -> Block:
@@ -126,7 +127,7 @@ class _Loader:
     def _result(self, block: dict[str, Any], place: str) -> ToolResultBlock:
         id, content = as_text(block.get("tool_use_id")), block.get("content")
         if content is not None and not isinstance(content, str | list):
-            raise MessageError("content", f"expected a string or a list, got {type(content).__name__}", _BLOCKS)
+            raise MessageError("content", f"expected a string or a list, got {describe_value(content)}", _BLOCKS)
         output: Any = content if isinstance(content, str) else ""
         if isinstance(content, list):
             output = tuple(
@@ -159,7 +160,7 @@ def _text(block: Mapping[str, Any]) -> TextBlock:
     """Converts a text block. Citations become metadata, which requests never contain."""
     text = block.get("text")
     if not isinstance(text, str):
-        reason = f"expected a string, got {type(text).__name__}"
+        reason = f"expected a string, got {describe_value(text)}"
         raise MessageError("text", reason, "Pass the text as a string.")
     citations = as_list(block.get("citations"))
     return TextBlock(text, metadata={"citations": citations} if citations else None)
@@ -173,7 +174,7 @@ def _assistant_text(block: Mapping[str, Any]) -> TextBlock:
 def _thinking(block: Mapping[str, Any]) -> ThinkingBlock:
     if not isinstance(block.get("thinking"), str | None):
         raise MessageError(
-            "thinking", f"expected a string, got {type(block['thinking']).__name__}", "Pass the text as a string."
+            "thinking", f"expected a string, got {describe_value(block['thinking'])}", "Pass the text as a string."
         )
     signature = as_text(block.get("signature")) or None
     return ThinkingBlock(as_text(block.get("thinking")), OpaqueState("anthropic", signature=signature))

@@ -26,6 +26,7 @@ from agentkit.provider_kit import (
     check_log_message,
     check_log_request,
     describe_log_format,
+    describe_value,
     ensure_json_safe,
     get_state_fields,
     list_keys,
@@ -127,7 +128,9 @@ def _parse_content(item: object, place: str) -> dict[str, Any]:
         check_log_message(fields, place, ("parts",), (), "gemini")
         if not isinstance(fields.get("parts"), list | None):
             raise MessageError(
-                f"{place}.parts", f"expected a list of parts, got {type(fields['parts']).__name__}", "Pass a list."
+                f"{place}.parts",
+                f"expected a list of parts, got {describe_value(fields['parts'])}",
+                "Pass a list.",
             )
         return {"role": fields.get("role"), "parts": as_list(fields.get("parts"))}
     if not fields.keys() & _PART_KEYS:

@@ -18,6 +18,7 @@ from agentkit.provider_kit import (
     as_text,
     check_log_message,
     derive_call_id,
+    describe_value,
     ensure_json_safe,
     parse_function_call,
     read_log_entries,
@@ -127,7 +128,7 @@ def _parse_content(message: dict[str, Any], place: str) -> Iterator[Block]:
 def _invalid_content(content: object, place: str) -> Iterator[Block]:
     """Yields an InvalidBlock if the content is neither a string nor None."""
     if content is not None and not isinstance(content, str):
-        yield InvalidBlock(content, f"expected a string, got {type(content).__name__}", f"{place}.content")
+        yield InvalidBlock(content, f"expected a string, got {describe_value(content)}", f"{place}.content")
 
 
 def _place_media(text: str, media: list[Block]) -> list[Block]:

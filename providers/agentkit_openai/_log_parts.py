@@ -22,6 +22,7 @@ from agentkit.provider_kit import (
     as_list,
     as_object,
     as_text,
+    describe_value,
     make_json_safe,
     source_from_url,
 )
@@ -183,7 +184,7 @@ _URL_BLOCKS = {"image_url": ImageBlock, "video_url": VideoBlock, "audio_url": Au
 def _create_text(part: dict[str, Any]) -> TextBlock:
     text = part.get("text")
     if not isinstance(text, str):
-        reason = f"expected a string, got {type(text).__name__}"
+        reason = f"expected a string, got {describe_value(text)}"
         raise MessageError("text", reason, "Pass a content part in which `text` is a string.")
     annotations = part.get("annotations")
     return TextBlock(as_text(text), metadata={"citations": make_json_safe(annotations)} if annotations else None)

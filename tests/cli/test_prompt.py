@@ -84,8 +84,8 @@ def test_each_line_is_a_prompt_or_a_reply(call: Call, tmp_path: Path) -> None:
 
 
 WRONG: Final[list[tuple[Any, str]]] = [
-    ([], "agentkit: input: expected an object, got list. Pass an object with `signature`."),
-    ({}, 'agentkit: signature: expected a string such as "question -> answer", got NoneType.'),
+    ([], "agentkit: input: expected an object, got list []. Pass an object with `signature`."),
+    ({}, 'agentkit: signature: expected a string such as "question -> answer", got None.'),
     ({"signature": "a -> b", "inputs": []}, "agentkit: inputs: expected an object with the values"),
     ({"signature": "a -> b", "imputs": {}}, "agentkit: imputs: unknown key. Use the keys signature,"),
     ({"signature": "a -> b", "examples": [{"inputs": {}}]}, "agentkit: examples[0]: expected an object with"),

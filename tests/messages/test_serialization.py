@@ -153,7 +153,7 @@ def test_msg_objects_load_unchanged() -> None:
         (b"\xff", "input", "expected JSON"),
         ("[" * 100_000, "input", "expected JSON"),
         ("5", "messages", "expected a list, got int"),
-        (None, "messages", "got NoneType"),
+        (None, "messages", "got None"),
         ({"agentkit": 1}, "messages", "the key 'messages', got {'agentkit': 1}"),
         ({"agentkit": 1, "messages": "hi"}, "messages", "got str"),
         ({"agentkit": "1", "messages": []}, "agentkit", "'1'"),

@@ -176,7 +176,7 @@ def test_a_field_of_a_provider_with_another_type_is_an_error(field: str, value: 
 
 
 def test_a_provider_name_that_is_not_a_text_is_an_error() -> None:
-    with pytest.raises(OptionError, match="provider: expected str, got NoneType"):
+    with pytest.raises(OptionError, match="provider: expected str, got None"):
         load_provider(None)
 
 

@@ -249,7 +249,7 @@ def test_a_text_answer_is_the_text_of_a_reply(tmp_path: Path) -> None:
         ),
         (
             "- {query: A, args: {}, answers: [{answer: 1, mode: 2}]}",
-            r"tides\.yaml\[0\]\.answers\[0\]: invalid Example\.mode \(expected str, got int\)",
+            r"tides\.yaml\[0\]\.answers\[0\]: invalid Example\.mode \(expected str, got int 2\)",
         ),
         ("- {query: A, args: {}, answers: [{answer: 1, tags: [2]}]}", r"\[0\]: invalid Example\.tags"),
         ("- {query: A, args: {}, answers: [{call: [{}]}]}", r"call\[0\]\.tool: expected the name of a tool, got"),

@@ -68,7 +68,7 @@ def test_feedback_does_not_change_and_shares_no_values() -> None:
     ("arguments", "reason"),
     [
         ((1,), "Feedback.label: expected str, got int"),
-        (("a", None), "Feedback.description: expected str, got NoneType"),
+        (("a", None), "Feedback.description: expected str, got None"),
         (("a", "b", [1]), "Feedback.meta: expected Mapping, got list"),
     ],
 )

@@ -544,13 +544,13 @@ def test_the_tools_of_the_parser_and_of_the_call_are_requested_once() -> None:
 @each_case(
     ("options", "message"),
     [
-        ({"system": 3}, "system: expected str, got int"),
-        ({"parser": "json"}, "parser: expected Parser, got str"),
-        ({"templates": "folder"}, "templates: expected PromptTemplates, got str"),
-        ({"params": 3}, "params: expected Mapping, got int"),
-        ({"modes": [1]}, "modes: expected Mapping, got list"),
-        ({"modes": {1: PromptAdapter()}}, "modes: expected str, got int"),
-        ({"modes": {"a": JSONAdapter()}}, "modes['a']: expected PromptAdapter, got JSONAdapter"),
+        ({"system": 3}, "system: expected str, got int 3"),
+        ({"parser": "json"}, "parser: expected Parser, got str 'json'"),
+        ({"templates": "folder"}, "templates: expected PromptTemplates, got str 'folder'"),
+        ({"params": 3}, "params: expected Mapping, got int 3"),
+        ({"modes": [1]}, "modes: expected Mapping, got list [1]"),
+        ({"modes": {1: PromptAdapter()}}, "modes: expected str, got int 1"),
+        ({"modes": {"a": "json"}}, "modes['a']: expected PromptAdapter, got str 'json'"),
         (
             {"modes": {"a": PromptAdapter(fallback=JSONAdapter())}},
             "modes['a'].fallback: the adapter of a mode cannot have this option",

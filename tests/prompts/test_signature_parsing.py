@@ -115,7 +115,7 @@ REFUSED: Final[list[tuple[Any, str]]] = [
         "a -> b -> c",
         "expected exactly one '->', got 2 in 'a -> b -> c'. Pass a text such as \"question -> answer\".",
     ),
-    (3, 'expected a string, got int. Pass a text such as "question -> answer".'),
+    (3, 'expected a string, got int 3. Pass a text such as "question -> answer".'),
     ("a b -> c", f"cannot parse 'a b'. {_WRITE}"),
     ("a): pass\nclass X: pass\ndef f(b -> c", rf"cannot parse 'a): pass\nclass X: pass\ndef f(b'. {_WRITE}"),
     ("a, /, b -> c", f"'a, /, b' contains '*' or '/'. {_WRITE}"),

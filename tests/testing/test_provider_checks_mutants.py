@@ -431,7 +431,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         with_edited_requests(lambda self, request: [request]),
         "convert(): expected dict, got list",
     ),
-    "returns None": (with_convert(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
+    "returns None": (with_convert(lambda self, legal, task: None), "convert(): expected dict, got None"),
     "applies no facts": (
         with_convert(sound, capabilities=_without_facts),
         "the `ModelFact` for 'chick' is not applied",

@@ -27,6 +27,7 @@ from agentkit.messages.blocks import (
 from agentkit.messages.media_types import guess_media_type
 from agentkit.messages.sources import Base64Source, Source, source_from_url
 from agentkit.replies.missing_call_ids import derive_call_id
+from agentkit.reprs import describe_value
 
 __all__ = ["SIGNATURE", "get_call_name", "is_call", "read_block", "strip_indexes"]
 
@@ -105,7 +106,7 @@ def _metadata(block: _Object, *read: str) -> _Object | None:
 def _text(block: _Object, provider: str, place: str) -> TextBlock:
     text = block.get("text")
     if not isinstance(text, str):
-        reason = f"expected a string, got {type(text).__name__}"
+        reason = f"expected a string, got {describe_value(text)}"
         raise MessageError("text", reason, "Pass the text as a string.")
     metadata = _metadata(block, "text", "annotations", "citations", SIGNATURE) or {}
     if citations := as_list(block.get("annotations") or block.get("citations")):
@@ -258,7 +259,7 @@ def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
         items = enumerate(as_list(cast("object", content)))
         output = [_result_item(item, provider, f"{place}.content[{index}]") for index, item in items]
     elif not isinstance(content, str):
-        reason = f"expected text or a list of blocks, got {type(content).__name__}"
+        reason = f"expected text or a list of blocks, got {describe_value(content)}"
         output = [InvalidBlock(content, reason, place)]
     return ToolResultBlock(as_text(block.get("tool_use_id")), "", output, block.get("is_error") is True)
 
