@@ -81,7 +81,7 @@ class RecordedCall:
         reply, error = values.get("reply"), values.get("error")
         if (reply is None) == (not isinstance(error, dict)):
             reason = f"expected either a reply or an error, got {'neither' if reply is None else 'both'}"
-            raise MessageError(place, reason, "Remove the line, and record the call again.")
+            raise MessageError(place, reason, "Remove the line, and record the model call again.")
         return cls(
             None if reply is None else load_message(reply, f"{place}.reply"),
             _load_error(cast("dict[str, Any]", error)) if isinstance(error, dict) else None,

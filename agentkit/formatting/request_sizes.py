@@ -56,9 +56,9 @@ class RequestSizes:
         return EditedConversation(self.conversation, self.cuts.units, self.cuts.changes(count) if count else ())
 
     async def estimate(self, count: EditCount) -> tuple[BuiltRequest, int]:
-        """Returns the request after `count` edits, without loaded media, and its token count.
+        """Returns the request after `count` edits, and its number of tokens according to the local counter.
 
-        The local counter counts the tokens.
+        Media are not loaded.
         """
         if count not in self.estimated:
             edited = self.edit(count)

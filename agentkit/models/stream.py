@@ -203,11 +203,11 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._message = self._call.finish_message(message)
 
     async def _fail(self, error: Exception | Failure) -> None:
-        """Handles an error of the call.
+        """Handles an error of the model call.
 
-        An error that is not a ModelError is raised at once. If the provider refused the prompt as too long, a
-        shorter prompt is sent, if possible. Otherwise, the ModelError is stored, and is raised after the events
-        that arrived.
+        Raises an error that is not a ModelError at once. If the provider refused the prompt as too long, sends a
+        shorter prompt if the application allows this. In any other case, stores the ModelError. The stream raises
+        the stored error after the events that arrived before the error.
         """
         assert self._call is not None
         raised = self._call.as_agentkit_error(error, self.request_id)

@@ -53,8 +53,8 @@ def write_content(field: SignatureField, value: object) -> list[Segment]:
         pieces = text.split(mark)
         if len(pieces) == 2 * len(media) + 1:
             return [media[int(piece)] if index % 2 else piece for index, piece in enumerate(pieces)]
-    reason = "the value contains every private use character of Unicode"
-    raise OptionError(field.name, reason, "Remove these characters.")
+    reason = "the value contains all characters from U+E000 to U+F8FF, so none is left to mark the media"
+    raise OptionError(field.name, reason, "Remove one of these characters.")
 
 
 def join_segments(segments: Iterable[Segment]) -> str | tuple[Block, ...]:

@@ -70,7 +70,7 @@ class _Calls:
 
 @dataclass(slots=True)
 class _Matching:
-    """State of `match_results`. `phase` counts the messages without tool blocks before the current message."""
+    """State of `match_results`. `phase` is the number of earlier messages without tool blocks."""
 
     matches: Matches = field(default_factory=Matches)
     calls: dict[str, _Calls] = field(default_factory=dict[str, _Calls])

@@ -23,7 +23,10 @@ _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
 
 
 class UrlPaths:
-    """Selector of URL paths. Stores the correct path of each model that has refused the other path."""
+    """Selector of the URL path for each model: the text path or the multimodal path.
+
+    If the API refuses a model on one path, the selector stores the other path for this model.
+    """
 
     def __init__(self) -> None:
         self._learned: dict[str, str] = {}

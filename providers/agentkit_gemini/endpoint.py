@@ -202,6 +202,6 @@ def _config_with_body(outgoing: OutgoingRequest) -> dict[str, Any]:
 
 
 def _read_config(config: object) -> dict[str, Any]:
-    """Returns a config as a dict with snake_case keys. The argument can be a dict, an SDK object or None."""
+    """Converts a config (a dict or SDK object) to a dict with snake_case keys. Returns an empty dict for None."""
     fields = cast("Mapping[str, Any]", native_to_json(config) if config is not None else {})
     return {_WORD_START.sub("_", name).lower(): item for name, item in fields.items()}

@@ -209,9 +209,9 @@ class OutputItems:
             self._reply.notes["incomplete_parts"] = make_json_safe(items)
 
     def _add_text_states(self) -> None:
-        """Stores the phase of each message in the state of its texts.
+        """Stores the `phase` of each message item in the opaque state of its text blocks.
 
-        The state of texts that follow reasoning also stores the item id of the message.
+        If the text blocks follow reasoning, their opaque state also stores the id of the message item.
         """
         for key, texts in self._texts.items():
             follows_reasoning = any(reasoning_key < key for reasoning_key in self._reasoning)
