@@ -42,7 +42,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def describe_value(value: object) -> str:
-    """Returns the type and the shortened repr of a value for an error, such as `int 3`, `None` or `Price(input=1)`."""
+    """Returns the type and the shortened repr of a value for an error, such as `int 3` or `None`."""
     name, text = type(value).__name__, shorten_repr(value, _MAX_DESCRIBED)
     return text if value is None or text.startswith(name) else f"{name} {text}"
 

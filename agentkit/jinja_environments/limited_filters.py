@@ -60,7 +60,7 @@ def count_item(value: Any) -> Any:
 def _limit_filter(function: Callable[..., Any], check: _Check | None) -> Callable[..., Any]:
     """Adds limits to a filter. `check` gets the arguments of the filter, and returns the value to filter."""
     is_read = function.__name__ not in _WRITERS
-    position = 1 if hasattr(function, "jinja_pass_arg") else 0  # the first argument is then the context or the environment
+    position = 1 if hasattr(function, "jinja_pass_arg") else 0  # jinja passes the context as the first argument
 
     @wraps(function)
     def call_limited(*args: Any, **kwargs: Any) -> Any:
