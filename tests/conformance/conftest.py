@@ -5,6 +5,7 @@ Some files also need trl or torchtune, in the environment that the variable AGEN
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,17 @@ def _installed(name: str) -> bool:
 collect_ignore = [test for test, package in REQUIRED_PACKAGES.items() if not _installed(package)]
 if VARIABLE not in os.environ:
     collect_ignore += NEED_TRAINING
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_once() -> Iterator[None]:
+    """Compiles each template of trl once: there are more of them than agentkit keeps in memory."""
+    from agentkit.jinja_environments import chat_rendering, prefix_rendering
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (chat_rendering, prefix_rendering):
+            patch.setattr(module, "_compile", lru_cache(None)(module._compile.__wrapped__))
+        yield
 
 
 @pytest.fixture(scope="session")

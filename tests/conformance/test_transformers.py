@@ -164,13 +164,16 @@ def test_each_text_is_in_the_prompt_or_in_the_ledger() -> None:
     """For each template: a block that the ledger does not list as dropped is in the prompt."""
     missing: list[tuple[str, str, str]] = []
     first, last = Msg("Bob", "Where?", "user"), Msg("Bob", "And then?", "user")
+    conversations = [
+        (f"{parts}, {others}", [first, *write_reply(1, parts), *between, *write_reply(2, others)])
+        for parts, others, between in product(REPLIES, REPLIES, ([], [last]))
+    ]
     for name, source in templates().items():
         formatter = ChatTemplate(source, name=name, special_tokens=TOKENS).formatter()
-        for parts, others, between in product(REPLIES, REPLIES, ([], [last])):
-            msgs = [first, *write_reply(1, parts), *between, *write_reply(2, others)]
+        for replies, msgs in conversations:
             plan = formatter.lower(msgs)
             for entry in plan.ledger.entries:
                 word = get_word(msgs, entry.place)
                 if entry.disposition.word != "dropped" and word not in plan.request["prompt"]:
-                    missing.append((name, f"{parts}, {others}", entry.place))
+                    missing.append((name, replies, entry.place))
     assert missing == []

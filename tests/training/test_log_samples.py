@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -201,14 +200,18 @@ def test_the_messages_of_each_sample_give_the_request_of_the_formatter(
         samples = list(samples_from_log(LONG_LOG, formatter=own, tools=[look]))
         assert len(samples) == sum(msg.role == "assistant" for msg in LONG_LOG)
         cuts += not any("And 1?" in msg.text for msg in samples[-1].msgs)
-        for sample in samples:
-            index = int(str(sample.source)[5:-1])
-            if history == VIEWER:
-                own.history = MultiAgentHistory(viewer=sample.viewer)
-            served = anyio.run(partial(own.format, LONG_LOG[:index], tools=[look]))
-            again = anyio.run(partial(plain.format, sample.msgs[:-1], tools=sample.tools))
-            assert _write_request(again) == _write_request(served), (name, index)
+        anyio.run(_check_requests, samples, own, plain, history == VIEWER)
     assert (cuts > len(PROVIDERS) / 2) == (budget is not None)
+
+
+async def _check_requests(samples: list[Sample], own: Any, plain: Any, has_viewer: bool) -> None:
+    for sample in samples:
+        index = int(str(sample.source)[5:-1])
+        if has_viewer:
+            own.history = MultiAgentHistory(viewer=sample.viewer)
+        served = await own.format(LONG_LOG[:index], tools=[look])
+        again = await plain.format(sample.msgs[:-1], tools=sample.tools)
+        assert _write_request(again) == _write_request(served), (own, index)
 
 
 def _write_request(request: Any) -> str:
