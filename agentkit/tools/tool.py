@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError
-from agentkit.json_values import copy_json
+from agentkit.json_values import copy_json, make_json_safe
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.messages.validation import JsonObject, Text, Validated, validated_dataclass
 from agentkit.reprs import shorten_repr
@@ -37,6 +37,8 @@ class Tool(Validated):
             its properties, agentkit adds the rule that forbids others. If the provider cannot accept the schema,
             or has no strict mode, the flag is omitted and `ledger.syntheses` has an entry. None omits the flag.
         function: Function that runs the tool. None if the application runs the tool itself.
+        metadata: JSON object with data of the application. Requests never contain the metadata, and comparisons of
+            tools ignore it. `from_dict` stores the unknown keys of a definition here, such as `annotations`.
 
     Raises:
         MessageError: The name is empty, or the schema is malformed or not a schema of an object.
@@ -47,6 +49,7 @@ class Tool(Validated):
     parameters: JsonObject = field(default_factory=_NO_PARAMETERS.copy)
     strict: bool | None = None
     function: Any = field(default=None, repr=False, compare=False)
+    metadata: JsonObject | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -135,6 +138,8 @@ class Tool(Validated):
             raise MessageError(place, f"expected a dict, got {shorten_repr(data, 60)}", "Pass a dict.")
         inner = data.get("function")
         fields: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
+        values = {**data, **fields}.items()
+        others = {key: value for key, value in values if key not in _READ_KEYS and value is not None}
         schema = next((fields[key] for key in _SCHEMA_KEYS if fields.get(key) is not None), None)
         try:
             parameters = _NO_PARAMETERS if schema is None else schema
@@ -143,6 +148,7 @@ class Tool(Validated):
                 fields.get("description") or "",
                 parameters,
                 cast("bool | None", fields.get("strict")),
+                metadata=make_json_safe(others) if others else None,
             )
         except MessageError as error:
             raise MessageError(f"{place}{error.place.removeprefix('Tool')}", error.reason, error.advice) from None
@@ -208,6 +214,7 @@ _UNNAMED = {
     inspect.Parameter.VAR_KEYWORD,
 }
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
+_READ_KEYS = frozenset({"type", "function", "name", "description", "strict", *_SCHEMA_KEYS})
 
 ToolLike: TypeAlias = Tool | Callable[..., Any] | Mapping[str, Any]
 

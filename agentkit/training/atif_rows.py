@@ -13,14 +13,15 @@ from typing import Any, Final, Literal, cast
 from agentkit.json_values import as_object, copy_json, ensure_json_safe
 from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
-from agentkit.messages.sources import URLSource
+from agentkit.messages.sources import Source, URLSource
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import as_tools
 from agentkit.training.chat_message_reader import ChatMessageReader
+from agentkit.training.content_reader import join_blocks
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools
-from agentkit.training.row_values import get_list, get_object, get_text, refuse
+from agentkit.training.row_values import drop_none, get_list, get_object, get_others, get_text, refuse
 from agentkit.training.sample import Sample, Weight
 
 __all__ = ["ATIF"]
@@ -33,6 +34,7 @@ _STEP_KEYS: Final = frozenset(
 )
 _CALL_KEYS: Final = frozenset({"tool_call_id", "function_name", "arguments"})
 _RESULT_KEYS: Final = frozenset({"source_call_id", "content"})
+_IMAGE_KEYS: Final = frozenset({"type", "source"})
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
 """Role of a message by the source of its step. If a step has no name, the role is also the speaker name."""
 _METADATA: Final = "atif"
@@ -97,7 +99,7 @@ class _StepReader:
                 if step.get(key):
                     reason = f"only steps with the source 'agent' can have this field, got the source {source!r}"
                     refuse(f"{place}.{key}", reason)
-            self._add(step, source, _join(content))
+            self._add(step, place, source, join_blocks(content))
         else:
             refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {source!r}")
         observation = as_object(step.get("observation"))
@@ -121,17 +123,18 @@ class _StepReader:
             self.tokens[len(self.msgs)] = ids
         is_copied = step.get("is_copied_context") or step.get("llm_call_count") == 0
         weight = as_object(step.get("extra")).get("weight", 0 if is_copied else None)
-        self._add(step, "assistant", _join(blocks), weight)
+        self._add(step, place, "assistant", join_blocks(blocks), weight)
 
     def _read_call(self, call: dict[str, Any], place: str) -> Block:
         id, name = get_text(call, "tool_call_id", place), get_text(call, "function_name", place)
-        block = self._messages.add_call(id, name, call.get("arguments") or {}, place)
-        return replace(block, metadata=_keep_others(call, _CALL_KEYS))
+        return self._messages.add_call(
+            id, name, drop_none(call.get("arguments")), place, _keep_others(call, _CALL_KEYS, place)
+        )
 
     def _read_result(self, result: dict[str, Any], place: str) -> None:
-        content = _join(self._read_content(result.get("content"), f"{place}.content"))
+        content = join_blocks(self._read_content(result.get("content"), f"{place}.content"))
         id = get_text(result, "source_call_id", place)
-        metadata = _keep_others(result, _RESULT_KEYS)
+        metadata = _keep_others(result, _RESULT_KEYS, place)
         if id:
             blocks = [self._messages.add_result(id, "", content, place)]
             msg = Msg("tool", blocks, "system", metadata=metadata)
@@ -143,37 +146,45 @@ class _StepReader:
     def _add(
         self,
         step: dict[str, Any],
+        place: str,
         role: Literal["system", "user", "assistant"],
         content: Any,
         weight: Weight = None,
     ) -> None:
         extra = as_object(step.get("extra"))
         fields = {key: value for key, value in extra.items() if key not in ("name", "weight")}
-        metadata = _keep_others({**step, "extra": fields or None}, _STEP_KEYS)
-        timestamp = get_text(step, "timestamp", "steps") or None
-        name = role if extra.get("name") is None else get_text(extra, "name", "extra")
+        observation = get_others(as_object(step.get("observation")), ("results",), place)
+        values = {**step, "extra": fields or None, "observation": observation}
+        metadata = _keep_others(values, _STEP_KEYS - {"observation"}, place)
+        timestamp = get_text(step, "timestamp", place) or None
+        name = role if extra.get("name") is None else get_text(extra, "name", f"{place}.extra")
         self.msgs.append(Msg(name, content, role, None, timestamp, metadata))
         self.weights.append(weight)
 
     def _read_content(self, content: object, place: str) -> list[Block]:
         if not isinstance(content, list):
-            return self._messages.read_content(content, place)
+            return self._messages.content.read(content, place)
         parts = enumerate(cast("list[object]", content))
         return [self._read_part(get_object(part, f"{place}[{i}]"), f"{place}[{i}]") for i, part in parts]
 
     def _read_part(self, part: dict[str, Any], place: str) -> Block:
         source = as_object(part.get("source"))
         if part.get("type") == "image" and source:
-            return self._messages.read_image(source, place)
-        return self._messages.read_content([part], place)[0]
+            image = self._messages.content.read_image(source, place)
+            others = {**(image.metadata or {})}
+            if others.get("media_type") == _get_media_type(image.source):
+                del others["media_type"]
+            metadata = {**(get_others(part, _IMAGE_KEYS, place) or {}), **({"source": others} if others else {})}
+            return replace(image, metadata=metadata or None)
+        return self._messages.content.read([part], place)[0]
 
 
-def _keep_others(values: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any] | None:
+def _keep_others(values: Mapping[str, Any], keys: Collection[str], place: str) -> dict[str, Any] | None:
     """Returns metadata with the values whose keys are not in `keys`. Omits None values.
 
     Returns None if no values remain.
     """
-    others = {key: value for key, value in values.items() if key not in keys and value is not None}
+    others = get_others(values, keys, place)
     return {_METADATA: others} if others else None
 
 
@@ -183,10 +194,9 @@ def _list_others(metadata: Mapping[str, Any] | None, keys: Collection[str]) -> d
     return {key: copy_json(value) for key, value in others.items() if key not in keys}
 
 
-def _join(blocks: Sequence[Block]) -> Any:
-    if not blocks:
-        return ""
-    return blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], TextBlock) else blocks
+def _get_media_type(source: Source) -> str:
+    """Returns the media type of an image. ATIF requires one, so an unknown type becomes `image/png`."""
+    return (source.guessed_type if isinstance(source, URLSource) else source.media_type) or "image/png"
 
 
 # -- writing -----------------------------------------------------------------------------------------------------
@@ -287,7 +297,7 @@ def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str 
             parts.append({"type": "text", "text": block.text})
         elif isinstance(block, ImageBlock) and isinstance(block.source, URLSource):
             losses.check_source(block.source, place)
-            source = {"media_type": block.source.guessed_type or "image/png", "path": block.source.url}
+            source = {"media_type": _get_media_type(block.source), "path": block.source.url}
             parts.append({"type": "image", "source": source})
         else:
             losses.add_block(block, place)

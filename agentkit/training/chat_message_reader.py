@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, Literal, cast
+from itertools import count
+from typing import Any, Final, Literal
 
+from agentkit.errors import MessageError
 from agentkit.json_values import as_object, as_text, read_arguments
-from agentkit.messages.blocks import (
-    AudioBlock,
-    Block,
-    ImageBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    build_trusted_text,
-)
+from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg, Role, build_trusted
-from agentkit.messages.sources import Base64Source, URLSource, source_from_url
 from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import split_error_mark
-from agentkit.training.row_values import drop_none, get_list, get_object, get_text, refuse
+from agentkit.training.content_reader import ContentReader, join_blocks
+from agentkit.training.row_values import drop_none, get_list, get_object, get_others, get_text, refuse
 from agentkit.training.sample import MessageWeight, Weight
 
-__all__ = ["ChatMessageReader", "MASKS", "build_msg", "create_call", "read_weight"]
+__all__ = ["ChatMessageReader", "MASKS", "build_msg", "read_weight"]
 
 _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
 MASKS: Final = ("weight", "masked")
@@ -38,45 +31,22 @@ _TEXT_ROLES: Final = ("user", "assistant", "system")
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
 
-def create_call(id: str, name: str, arguments: object) -> ToolUseBlock:
-    """Returns a tool call.
-
-    Args:
-        id: Call id.
-        name: Name of the tool.
-        arguments: JSON object or JSON text. JSON text that is not compact is kept as `raw_input`. Keys with the
-            value None are omitted from an object, because the package `datasets` adds such keys.
-    """
-    values, text = read_arguments(drop_none(arguments))
-    call = ToolUseBlock(id, name, values)
-    return call if text is None or text == call.arguments else ToolUseBlock(id, name, values, text)
-
-
 class ChatMessageReader:
     """Reader for the messages of one row.
 
     Attributes:
-        images: Images of the row. Each image part without data takes the next image.
+        content: Reader for the content of the messages.
         call_count: Number of tool calls that were read.
         open_calls: Tool names of the calls without a result, by call id.
         weights: Weights of the messages that were read. None for a message without a weight.
     """
 
-    def __init__(self, images: Iterator[Any] | None = None) -> None:
-        self.images = images or iter(())
+    def __init__(self, content: ContentReader | None = None) -> None:
+        self.content = content or ContentReader()
         self.call_count = 0
         self.open_calls: dict[str, str] = {}
         self._open_ids: dict[str, dict[str, None]] = {}  # ids of the open calls of each tool, in their order
         self.weights: list[MessageWeight] = []
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> ChatMessageReader:
-        """Returns the reader for the messages of a row, with the images in the column `images`.
-
-        Raises:
-            MessageError: The column is not a list.
-        """
-        return cls(iter(get_list(row, "images", ""))) if row.get("images") else cls()
 
     def read_column(self, row: Mapping[str, Any], column: str, role: Literal["user", "assistant"]) -> list[Msg]:
         """Returns the messages of a column. Returns an empty list if the row has no such column.
@@ -88,7 +58,7 @@ class ChatMessageReader:
         """
         value = row.get(column)
         if isinstance(value, str):
-            return [Msg(role, value, role)]
+            return [self.read({"role": role, "content": value}, column)]
         return self.read_all(get_list(row, column, ""), column)
 
     def read_all(self, messages: Sequence[Any], place: str) -> list[Msg]:
@@ -117,69 +87,17 @@ class ChatMessageReader:
             return build_trusted(name, content if content.isascii() else as_text(content, place), role)
         self.weights.append(read_weight(values, place))
         if role in _RESULT_ROLES:
-            return build_msg("tool", (self._read_result(values, place),), "system", values, _RESULT_KEYS)
+            return build_msg("tool", (self._read_result(values, place),), "system", values, _RESULT_KEYS, place)
         name = get_text(values, "name", place)
         if role == "assistant":
-            reply = _join(self._read_reply(values, place))
-            return build_msg(name or "assistant", reply, "assistant", values, _REPLY_KEYS)
+            blocks = self._read_reply(values, place)
+            keys = _REPLY_KEYS.difference(_list_unread(values, blocks))
+            return build_msg(name or "assistant", join_blocks(blocks), "assistant", values, keys, place)
         if role in ("system", "developer", "user"):
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
-            blocks = self.read_content(values.get("content"), f"{place}.content")
-            return build_msg(name or msg_role, _join(blocks), msg_role, values, _TEXT_KEYS)
+            blocks = self.content.read(values.get("content"), f"{place}.content")
+            return build_msg(name or msg_role, join_blocks(blocks), msg_role, values, _TEXT_KEYS, place)
         return refuse(f"{place}.role", f"expected a role such as 'user' or 'assistant', got {role!r}")
-
-    # -- content -----------------------------------------------------------------------------------------------
-
-    def read_content(self, content: object, place: str) -> list[Block]:
-        """Returns the blocks of message content: a text, a list of parts, or None.
-
-        Raises:
-            MessageError: The content has another type, or a part is invalid.
-        """
-        if content is None:
-            return []
-        if isinstance(content, str):
-            return [build_trusted_text(as_text(content, place))]
-        if not isinstance(content, list):
-            refuse(place, f"expected a string or a list of parts, got {shorten_repr(content, 60)}")
-        parts = enumerate(cast("list[object]", content))
-        return [self._read_part(get_object(part, f"{place}[{i}]"), f"{place}[{i}]") for i, part in parts]
-
-    def _read_part(self, part: dict[str, Any], place: str) -> Block:
-        kind = part.get("type")
-        if kind in ("text", "refusal"):
-            key = next((key for key in ("text", "refusal", "content") if part.get(key) is not None), "text")
-            return TextBlock(get_text(part, key, place))
-        if kind in ("image", "image_url"):
-            keys = ("image_url", "image", "url", "path", "content")
-            return self.read_image(next((part[key] for key in keys if part.get(key) is not None), None), place)
-        audio = as_object(part.get("input_audio"))
-        if kind == "input_audio" and audio:
-            media_type = f"audio/{get_text(audio, 'format', place) or 'wav'}"
-            return AudioBlock(Base64Source(media_type, get_text(audio, "data", place)))
-        return refuse(place, f"expected a text, image or audio part with data, got a part of type {kind!r}")
-
-    def read_image(self, value: Any, place: str) -> ImageBlock:
-        """Returns an image block for a URL, a path, bytes, or a dict with one of these.
-
-        If the value is None, returns the next image of the row.
-
-        Raises:
-            MessageError: The value has another type, or the row has no further image.
-        """
-        if value is None:
-            value = next(self.images, None)
-        if isinstance(value, dict):
-            image = cast("dict[str, Any]", value)
-            value = next((image[key] for key in ("url", "path", "bytes") if image.get(key)), None)
-        if isinstance(value, bytes):
-            return ImageBlock.from_bytes(value, "image/png")
-        source = source_from_url(value)
-        if source is None and isinstance(value, str) and value.startswith("data:"):
-            source = URLSource(value)  # a malformed data URL: the error is raised when a request is built
-        if source is None:
-            refuse(place, f"expected the URL, path or bytes of an image, got {shorten_repr(value, 60)}")
-        return ImageBlock(source)
 
     # -- replies and results -----------------------------------------------------------------------------------
 
@@ -191,27 +109,50 @@ class ChatMessageReader:
         if values.get("ipython") and isinstance(content, str) and (call := _parse_call(content)):
             content, calls = None, [call]
         if content != "" or not (blocks or calls or values.get("function_call")):
-            blocks += self.read_content(content, f"{place}.content")
+            blocks += self.content.read(content, f"{place}.content")
         if refusal := get_text(values, "refusal", place):
-            blocks.append(TextBlock(refusal))
+            blocks.append(TextBlock(refusal, metadata={"refusal": True}))
         if values.get("function_call"):
             calls = [*calls, {"function": values["function_call"]}]
-        return blocks + [self._read_call(call, f"{place}.tool_calls[{i}]") for i, call in enumerate(calls)]
+        places = (f"{place}.tool_calls[{index}]" for index in count())
+        # the package `datasets` adds keys with the value None to the arguments of calls
+        return blocks + [self.read_call(drop_none(call), at) for call, at in zip(calls, places, strict=False)]
 
-    def _read_call(self, value: object, place: str) -> ToolUseBlock:
-        call = get_object(value, place)
-        function = as_object(call.get("function")) or call
-        return self.add_call(
-            get_text(call, "id", place), get_text(function, "name", place), function.get("arguments"), place
-        )
+    def read_call(self, value: object, place: str) -> ToolUseBlock:
+        """Returns a tool call, and adds the call to `open_calls`. Unknown keys become metadata.
 
-    def add_call(self, id: str, name: str, arguments: object, place: str) -> ToolUseBlock:
-        """Returns a tool call, and adds the call to `open_calls`.
-
-        A call without an id gets an id such as `call_1` that no open call has.
+        The name and the arguments are values of the call, or of its object `function`. Some data sets write the
+        arguments as `parameters`.
 
         Raises:
-            MessageError: The call has no name.
+            MessageError: The value is not a JSON object, or the call has no name.
+        """
+        call = get_object(value, place)
+        function = as_object(call.get("function"))
+        values = function or call
+        arguments = "parameters" if values.get("arguments") is None and "parameters" in values else "arguments"
+        others = get_others(
+            call, {"id", "type", "function"} if function else {"id", "type", "name", arguments}, place
+        )
+        if function and (inner := get_others(function, {"name", arguments}, place)):
+            others = {**(others or {}), "function": inner}
+        id, name = get_text(call, "id", place), get_text(values, "name", place)
+        return self.add_call(id, name, values.get(arguments), place, others)
+
+    def add_call(
+        self, id: str, name: str, arguments: object, place: str, metadata: dict[str, Any] | None = None
+    ) -> ToolUseBlock:
+        """Returns a tool call, and adds the call to `open_calls`.
+
+        Args:
+            id: Call id. If empty, the call gets an id such as `call_1` that no open call has.
+            name: Name of the tool.
+            arguments: JSON object or JSON text. JSON text that is not compact is kept as `raw_input`.
+            place: Place of the call.
+            metadata: Metadata of the call.
+
+        Raises:
+            MessageError: The call has no name, or JSON cannot represent an argument.
         """
         if not name:
             refuse(place, "the tool call has no name")
@@ -222,12 +163,19 @@ class ChatMessageReader:
             id = f"call_{self.call_count}"
         self.open_calls[id] = name
         self._open_ids.setdefault(name, {})[id] = None
-        return create_call(id, name, arguments)
+        values, text = read_arguments(arguments)
+        try:
+            call = ToolUseBlock(id, name, values, metadata=metadata)
+        except MessageError as error:
+            refuse(f"{place}.arguments", error.reason)
+        if text is None or text == call.arguments:
+            return call
+        return ToolUseBlock(id, name, values, text, metadata=metadata)
 
     def _read_result(self, values: dict[str, Any], place: str) -> ToolResultBlock:
-        output = self.read_content(values.get("content"), f"{place}.content")
+        output = join_blocks(self.content.read(values.get("content"), f"{place}.content"))
         return self.add_result(
-            get_text(values, "tool_call_id", place), get_text(values, "name", place), _join(output), place
+            get_text(values, "tool_call_id", place), get_text(values, "name", place), output, place
         )
 
     def add_result(self, id: str, name: str, output: Any, place: str) -> ToolResultBlock:
@@ -250,20 +198,30 @@ class ChatMessageReader:
 
 
 def build_msg(
-    name: str, content: str | tuple[Block, ...], role: Role, values: dict[str, Any], keys: AbstractSet[str]
+    name: str,
+    content: str | tuple[Block, ...],
+    role: Role,
+    values: dict[str, Any],
+    keys: AbstractSet[str],
+    place: str,
 ) -> Msg:
-    """Returns a message. Its metadata has the values whose keys are not in `keys`, except None values."""
+    """Returns a message. Its metadata has the values whose keys are not in `keys`, except None values.
+
+    Raises:
+        MessageError: JSON cannot represent a value.
+    """
     if values.keys() <= keys:
         return build_trusted(name, content, role)
-    others = {key: value for key, value in values.items() if key not in keys and value is not None}
+    others = get_others(values, keys, place)
     return Msg(name, content, role, metadata=others) if others else build_trusted(name, content, role)
 
 
-def _join(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
-    """Returns the message content for blocks: a string for a single text block, and otherwise a tuple."""
-    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
-        return blocks[0].text
-    return tuple(blocks)
+def _list_unread(values: dict[str, Any], blocks: Sequence[Block]) -> list[str]:
+    """Returns the keys of a reply whose values are not in its blocks: other thinking, and `ipython` of a text."""
+    thinking = next((block.thinking for block in blocks if isinstance(block, ThinkingBlock)), "")
+    unread = [key for key in _THINKING if values.get(key) not in (None, "", thinking)]
+    is_text = values.get("ipython") and not any(isinstance(block, ToolUseBlock) for block in blocks)
+    return [*unread, "ipython"] if is_text else unread
 
 
 def _parse_call(text: str) -> dict[str, Any] | None:
@@ -272,19 +230,22 @@ def _parse_call(text: str) -> dict[str, Any] | None:
         call = as_object(json.loads(text))
     except (ValueError, RecursionError):
         return None
-    arguments = call.get("arguments", call.get("parameters"))
-    return {"name": call["name"], "arguments": arguments} if isinstance(call.get("name"), str) else None
+    return call if isinstance(call.get("name"), str) else None
 
 
 def read_weight(values: Mapping[str, Any], place: str) -> Weight:
     """Returns the weight of a message. Returns None if the message has no `weight` and no `masked`.
 
     Raises:
-        MessageError: The weight is neither 0 nor 1.
+        MessageError: The weight is neither 0 nor 1, or `masked` contradicts the weight.
     """
     weight, masked = values.get("weight"), values.get("masked")
-    if weight is None and masked is not None:
-        weight = 0 if masked else 1
+    if weight is None is masked:
+        return None
     if weight is not None and (not isinstance(weight, int | float) or weight not in (0, 1)):
-        refuse(f"{place}.weight", f"expected 0 or 1, got {weight!r}")
-    return None if weight is None else int(weight)
+        refuse(f"{place}.weight", f"expected 0 or 1, got {shorten_repr(weight, 60)}")
+    if masked is not None and (not isinstance(masked, int | float) or masked not in (0, 1)):
+        refuse(f"{place}.masked", f"expected true or false, got {shorten_repr(masked, 60)}")
+    if weight is not None and masked is not None and bool(weight) == bool(masked):
+        refuse(f"{place}.masked", f"the value {masked!r} contradicts the weight {weight!r}")
+    return int(weight) if weight is not None else int(not masked)

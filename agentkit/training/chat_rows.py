@@ -8,15 +8,16 @@ from typing import Any, Final
 from agentkit.messages.message import Msg
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
+from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
-from agentkit.training.row_tools import dump_tools_column, read_tools
+from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools_column, read_tools
 from agentkit.training.row_values import get_list, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 
 __all__ = ["CHAT_COLUMNS", "DSPY", "OPENAI", "create_chat_sample", "read_chat"]
 
-CHAT_COLUMNS: Final = ("messages", "tools", "functions", "images")
+CHAT_COLUMNS: Final = ("messages", *TOOL_COLUMNS, *IMAGE_COLUMNS)
 """Columns of a row with chat messages. Other columns become `Sample.extra`."""
 
 
@@ -29,8 +30,8 @@ def read_chat(row: dict[str, Any], system: str | None) -> Sample:
     messages = get_list(row, "messages", "")
     if not messages:
         refuse("messages", "the row has no messages")
-    reader = ChatMessageReader.from_row(row)
-    msgs = reader.read_all(messages, "messages")
+    reader = ChatMessageReader(ContentReader.from_row(row))
+    msgs = reader.content.place_images(reader.read_all(messages, "messages"))
     return create_chat_sample(row, msgs, reader.weights, system, CHAT_COLUMNS)
 
 

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
-from agentkit.messages.blocks import ImageBlock
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
-from agentkit.training.chat_message_reader import ChatMessageReader
+from agentkit.training.content_reader import ContentReader
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, refuse_format, split_columns
 from agentkit.training.row_values import get_list, get_text, refuse
@@ -58,18 +57,11 @@ def _read(columns: _Columns, row: dict[str, Any], system: str | None) -> Sample:
     msgs = [Msg("system", prompt_text, "system")] if prompt_text or system is not None else []
     for index, pair in enumerate(get_list(row, columns.history, "") if columns.history else []):
         msgs += _read_pair(pair, f"{columns.history}[{index}]")
-    msgs.append(Msg("user", [*_read_image(row), *_as_text(prompt)] if row.get("image") else prompt, "user"))
+    image = row.get("image")
+    msgs += ContentReader([] if image is None else [image]).place_images([Msg("user", prompt, "user")])
     if row.get(columns.reply) is not None:  # a row for reinforcement learning has only a prompt
         msgs.append(Msg("assistant", get_text(row, columns.reply, ""), "assistant"))
     return Sample(msgs, extra=split_columns(row, columns.names))
-
-
-def _as_text(text: str) -> tuple[Any, ...]:
-    return ({"type": "text", "text": text},) if text else ()
-
-
-def _read_image(row: dict[str, Any]) -> list[ImageBlock]:
-    return [ChatMessageReader().read_image(row["image"], "image")]
 
 
 def _read_pair(pair: object, place: str) -> list[Msg]:

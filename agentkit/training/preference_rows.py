@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, cast
 
 from agentkit.messages.message import Msg
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
+from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
 from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import RowFormat, refuse_format, replace_system, split_columns
-from agentkit.training.row_tools import dump_tools_column, read_tools
+from agentkit.training.row_formats import RowFormat, refuse_format, replace_weighted_system, split_columns
+from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools_column, read_tools
 from agentkit.training.row_values import get_object, refuse
-from agentkit.training.sample import Sample
+from agentkit.training.sample import MessageWeight, Sample
 
 __all__ = ["PREFERENCE", "read_preference", "write_preference"]
 
-_COLUMNS: Final = ("prompt", "chosen", "rejected", "tools", "images")
+_COLUMNS: Final = ("prompt", "chosen", "rejected", *TOOL_COLUMNS, *IMAGE_COLUMNS)
 _OPENAI: Final = ("input", "preferred_output", "non_preferred_output")
 
 
@@ -26,34 +28,58 @@ def read_preference(row: dict[str, Any], system: str | None) -> Sample:
     Each column contains a list of messages or a text. Rows of OpenAI's preference fine-tuning are read too. These
     rows have the columns `input`, `preferred_output` and `non_preferred_output`.
 
+    Weights of the chosen conversation become the weights of the sample. A weight of a rejected message becomes its
+    metadata, because a sample has no weights of rejected messages.
+
     Raises:
         MessageError: The row is invalid.
     """
-    if "preferred_output" in row and "chosen" not in row:
+    if row.get("preferred_output") is not None and row.get("chosen") is None:
         row = _convert_openai(row)
-    chosen, rejected = (_read_conversation(row, key, system) for key in ("chosen", "rejected"))
-    return Sample(chosen, read_tools(row), rejected=rejected, extra=split_columns(row, _COLUMNS))
+    chosen, weights = _read_conversation(row, "chosen", system)
+    rejected = [
+        msg if weight is None else replace(msg, metadata={**(msg.metadata or {}), "weight": weight})
+        for msg, weight in zip(*_read_conversation(row, "rejected", system), strict=True)
+    ]
+    extra = split_columns(row, _COLUMNS)
+    return Sample(chosen, read_tools(row), cast("Any", weights), rejected=rejected, extra=extra)
 
 
 def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
     """Returns a row of OpenAI's preference fine-tuning with the columns `prompt`, `chosen` and `rejected`."""
     request = get_object(row.get("input"), "input")
     others = {key: value for key, value in request.items() if key != "messages"}
+    extra = {key: value for key, value in row.items() if key not in _OPENAI and value is not None}
+    repeated = (others.keys() | {"prompt", "chosen", "rejected"}) & extra.keys()
+    if repeated:
+        refuse("row", f"the row has two columns {min(repeated)!r}, one of them in `input`")
     chosen, rejected = row.get("preferred_output"), row.get("non_preferred_output")
-    extra = {key: value for key, value in row.items() if key not in _OPENAI}
     return {**extra, **others, "prompt": request.get("messages"), "chosen": chosen, "rejected": rejected}
 
 
-def _read_conversation(row: Mapping[str, Any], key: str, system: str | None) -> list[Msg]:
-    reader = ChatMessageReader.from_row(row)
+def _read_conversation(
+    row: Mapping[str, Any], key: str, system: str | None
+) -> tuple[list[Msg], list[MessageWeight]]:
+    reader = ChatMessageReader(ContentReader.from_row(row))
     if row.get(key) is None or row[key] == []:
         refuse(key, "the row has no conversation in this column")
     prompt = reader.read_column(row, "prompt", "user")
-    msgs = reader.read_column(row, key, "assistant")
-    # In some data sets, such as UltraFeedback, both conversations repeat the text of the prompt.
-    text = row.get("prompt")
-    is_repeated = isinstance(text, str) and any(msg.role == "user" and msg.text == text for msg in msgs)
-    return replace_system(msgs if is_repeated else [*prompt, *msgs], system)
+    msgs, weights = reader.read_column(row, key, "assistant"), reader.weights
+    if _is_repeated(prompt, msgs, row.get("prompt")):
+        weights = weights[len(prompt) :]
+    else:
+        msgs = [*prompt, *msgs]
+    return replace_weighted_system(reader.content.place_images(msgs), weights, system)
+
+
+def _is_repeated(prompt: list[Msg], msgs: list[Msg], text: object) -> bool:
+    """Returns True if a conversation repeats the prompt.
+
+    In some data sets, such as UltraFeedback, both conversations repeat a prompt that is a text.
+    """
+    if isinstance(text, str):
+        return any(msg.role == "user" and msg.text == text for msg in msgs)
+    return msgs[: len(prompt)] == prompt
 
 
 def write_preference(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_choice
 from agentkit.errors import MessageError
-from agentkit.json_values import copy_json, ensure_json_safe
+from agentkit.json_values import copy_json
 from agentkit.messages.message import Msg
 from agentkit.training.loss_log import LossLog
+from agentkit.training.row_values import get_others
 from agentkit.training.sample import MessageWeight, Sample, is_reply
 
 __all__ = [
@@ -123,12 +124,15 @@ def find_format(name: str) -> RowFormat:
 
 
 def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Returns the columns of a row that are not in `columns`, for `Sample.extra`. Omits None and NaN values."""
-    extra = {name: value for name, value in row.items() if name not in columns and value is not None}
-    if not extra:
-        return extra
-    safe = cast("dict[str, Any]", copy_json(ensure_json_safe(extra, "row")))
-    return {name: value for name, value in safe.items() if value is not None}
+    """Returns a copy of the columns of a row that are not in `columns`, for `Sample.extra`.
+
+    Omits the values None and NaN.
+
+    Raises:
+        MessageError: JSON cannot represent a value.
+    """
+    extra = get_others(row, columns, "")
+    return cast("dict[str, Any]", copy_json(extra)) if extra else {}
 
 
 def replace_system(msgs: Sequence[Msg], system: str | None) -> list[Msg]:

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 from agentkit.argument_checks import check_option, check_text
 from agentkit.errors import InputError, MessageError, OptionError
 from agentkit.formatting.formatter import check_messages
+from agentkit.json_values import replace_surrogates
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_messages
 from agentkit.reprs import shorten_repr
@@ -100,10 +101,12 @@ class RowReader(Iterator[Sample]):
         return None
 
     def _read(self, row: object) -> Sample:
+        is_checked = False
         if isinstance(row, _LINE):
             line = row
             try:
                 row = from_json(line, cache_strings="keys")  # faster than the module json
+                is_checked = True  # `from_json` rejects lone surrogates
             except ValueError:
                 row = _parse(line)
         if type(row) is not dict:
@@ -111,7 +114,7 @@ class RowReader(Iterator[Sample]):
                 reason = f"expected a JSON object, got {shorten_repr(row, 60)}"
                 raise MessageError("row", reason, "Fix or remove the row.")
             row = dict(cast("Mapping[str, Any]", row))
-        values = cast("dict[str, Any]", row)
+        values = cast("dict[str, Any]", row if is_checked else replace_surrogates(row, f"line {self.line}"))
         if self._columns:
             moved = {name: values[column] for name, column in self._columns.items() if column in values}
             others = {name: value for name, value in values.items() if name not in self._columns.values()}

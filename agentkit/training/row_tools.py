@@ -7,29 +7,34 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
+from agentkit.json_values import copy_json
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool, as_tools, declare_tool
 from agentkit.training.row_values import drop_none, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
+__all__ = ["TOOL_COLUMNS", "dump_tools", "dump_tools_column", "read_tools"]
+
+TOOL_COLUMNS: Final = ("tools", "functions")
+"""Columns with the tools of a row. `functions` is the older name of OpenAI."""
 _MAX_CACHED: Final = 100_000
 """Limit in characters. A JSON text of tools that reaches this limit is not cached."""
-
-__all__ = ["dump_tools", "dump_tools_column", "read_tools"]
 
 
 def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     """Returns the tools of a row. Returns an empty tuple if the row has no tools.
 
-    The column `tools`, or OpenAI's older column `functions`, contains the tools as a list or as JSON text.
+    The column `tools` or `functions` contains the tools as a list or as JSON text.
 
     Raises:
-        MessageError: The column does not contain tools.
+        MessageError: The column does not contain tools, or both columns do.
     """
     key = "tools" if row.get("tools") else "functions"
     tools: object = row.get(key)
     if not tools:
         return ()
+    if key == "tools" and row.get("functions"):
+        refuse("functions", "the row has tools in the column 'tools' too")
     text = tools if isinstance(tools, str) else json.dumps(tools)
     return (_parse_tools if len(text) < _MAX_CACHED else _parse_tools.__wrapped__)(text, key)
 
@@ -75,5 +80,5 @@ def dump_tools(sample: Sample) -> list[dict[str, Any]]:
 
 
 def _dump_tool(tool: Tool) -> dict[str, Any]:
-    declared = declare_tool(tool, "parameters")
+    declared = {**copy_json(tool.metadata or {}), **declare_tool(tool, "parameters")}
     return declared if tool.strict is None else {**declared, "strict": tool.strict}

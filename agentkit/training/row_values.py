@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn, cast
 
+from pydantic_core import to_jsonable_python
+
 from agentkit.errors import MessageError
-from agentkit.json_values import as_text
+from agentkit.json_values import as_text, ensure_json_safe
+from agentkit.messages.sources import encode_base64
 from agentkit.reprs import shorten_repr
 
-__all__ = ["drop_none", "get_list", "get_object", "get_text", "has_none", "parse_if_text", "refuse"]
+__all__ = ["drop_none", "get_list", "get_object", "get_others", "get_text", "has_none", "parse_if_text", "refuse"]
 
 _ADVICE = "Fix or remove the row."
 
@@ -61,6 +65,45 @@ def get_object(value: object, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         refuse(place, f"expected a JSON object, got {shorten_repr(value, 60)}")
     return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def get_others(values: Mapping[str, Any], keys: Collection[str], place: str) -> dict[str, Any] | None:
+    """Returns the values whose keys are not in `keys`, for metadata or `Sample.extra`.
+
+    Omits the values None and NaN, which mean that a value is missing. Bytes become base64 text, and dates become
+    text. Returns None if no values remain.
+
+    Raises:
+        MessageError: JSON cannot represent a value.
+    """
+    others = {key: value for key, value in values.items() if key not in keys and value is not None}
+    if not others:
+        return None
+    if ensure_json_safe(others) is not others:
+        others = {
+            str(key): _convert(value, f"{place}.{key}" if place else str(key)) for key, value in others.items()
+        }
+    return {key: value for key, value in others.items() if value is not None} or None
+
+
+def _convert(value: Any, place: str) -> Any:
+    try:
+        converted = _convert_nested(value)
+    except ValueError as error:  # pydantic raises this error for an object of an unknown class
+        refuse(place, f"JSON cannot represent the value ({error})")
+    if ensure_json_safe(converted) is not converted:
+        refuse(place, f"JSON cannot represent the value {shorten_repr(value, 60)}")
+    return converted
+
+
+def _convert_nested(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _convert_nested(item) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_convert_nested(item) for item in cast("list[Any]", value)]
+    if isinstance(value, bytes):
+        return encode_base64(value)
+    return None if isinstance(value, float) and math.isnan(value) else to_jsonable_python(value)
 
 
 def has_none(value: object) -> bool:

@@ -13,15 +13,16 @@ from agentkit.messages.message import Msg
 from agentkit.tools.error_marks import write_output
 from agentkit.training.chat_message_reader import MASKS, ChatMessageReader, build_msg, read_weight
 from agentkit.training.chat_message_writer import write_url
+from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, refuse_format, replace_weighted_system, split_columns
-from agentkit.training.row_tools import dump_tools, read_tools
+from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools, read_tools
 from agentkit.training.row_values import get_list, get_object, get_text, parse_if_text, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 
 __all__ = ["SHAREGPT", "read_sharegpt"]
 
-_COLUMNS: Final = ("conversations", "system", "tools", "images", "image")
+_COLUMNS: Final = ("conversations", "system", *TOOL_COLUMNS, *IMAGE_COLUMNS)
 _USER: Final = ("human", "user")
 _REPLY: Final = ("gpt", "assistant", "chatgpt", "bing", "bard")
 _RESULT: Final = ("observation", "tool", "tool_response", "function_response")
@@ -43,11 +44,10 @@ def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
     turns = get_list(row, "conversations", "")
     if not turns:
         refuse("conversations", "the row has no turns")
-    images = _list_images(row)
-    reader = _TurnReader(ChatMessageReader(iter(images)))
+    reader = _TurnReader(ChatMessageReader(ContentReader.from_row(row)))
     msgs = [reader.read(turn, f"conversations[{index}]") for index, turn in enumerate(turns)]
     weights: list[MessageWeight] = reader.weights
-    msgs = _place_images(msgs, images, reader.messages)
+    msgs = reader.messages.content.place_images(msgs)
     prompt = get_text(row, "system", "")
     extra = split_columns(row, _COLUMNS)
     if prompt and system is None:
@@ -73,59 +73,32 @@ class _TurnReader:
         self.weights.append(read_weight(turn, place))
         keys = {*names, *MASKS}
         if speaker in _REPLY:
-            return build_msg("assistant", text, "assistant", turn, keys)
+            return build_msg("assistant", text, "assistant", turn, keys, place)
         if speaker == "system":
-            return build_msg("system", text, "system", turn, keys)
+            return build_msg("system", text, "system", turn, keys, place)
         if speaker in _USER:
             content = text if _IMAGE not in text else tuple(self._split_at_images(text, place))
-            return build_msg("user", content, "user", turn, keys)
+            return build_msg("user", content, "user", turn, keys, place)
         if speaker == "function_call":
-            return build_msg("assistant", tuple(self._read_calls(text, place)), "assistant", turn, keys)
+            return build_msg("assistant", tuple(self._read_calls(text, place)), "assistant", turn, keys, place)
         if speaker in _RESULT:
             result = self.messages.add_result("", "", text, place)
-            return build_msg("tool", (result,), "system", turn, keys)
+            return build_msg("tool", (result,), "system", turn, keys, place)
         return refuse(f"{place}.from", f"expected a speaker such as 'human' or 'gpt', got {speaker!r}")
 
     def _read_calls(self, text: str, place: str) -> Iterator[ToolUseBlock]:
         value: object = parse_if_text(text, f"{place}.value")
         for item in cast("list[object]", value) if isinstance(value, list) else [value]:
-            call = get_object(item, f"{place}.value")
-            arguments = call.get("arguments")
-            if isinstance(arguments, dict):  # JSON text keeps arguments with the value None
-                arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-            yield self.messages.add_call("", get_text(call, "name", place), arguments, place)
+            yield self.messages.read_call(item, f"{place}.value")
 
     def _split_at_images(self, text: str, place: str) -> list[Block]:
         blocks: list[Block] = []
         for index, piece in enumerate(text.split(_IMAGE)):
             if index:
-                blocks.append(self.messages.read_image(None, place))
+                blocks.append(self.messages.content.read_image(None, place))
             if piece:
                 blocks.append(TextBlock(piece))
         return blocks
-
-
-def _list_images(row: dict[str, Any]) -> list[Any]:
-    image = row.get("image")
-    return [*get_list(row, "images", ""), *([image] if image is not None else [])]
-
-
-def _place_images(msgs: list[Msg], images: list[Any], reader: ChatMessageReader) -> list[Msg]:
-    """Adds the images of a row without `<image>` texts to the start of the first user message, as torchtune does.
-
-    Raises:
-        MessageError: The number of `<image>` texts differs from the number of images, or there is no user message.
-    """
-    remaining = list(reader.images)
-    if not remaining:
-        return msgs
-    index = next((index for index, msg in enumerate(msgs) if msg.role == "user"), None)
-    used = len(images) - len(remaining)
-    if used or index is None:
-        refuse("images", f"the row has {len(images)} images, but its user turns contain {used} texts {_IMAGE!r}")
-    placed = [reader.read_image(image, "images") for image in remaining]
-    msgs[index] = Msg("user", [*placed, *msgs[index].blocks], "user")
-    return msgs
 
 
 # -- writing -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from agentkit.json_values import copy_json
 from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
 from agentkit.training.chat_rows import CHAT_COLUMNS, create_chat_sample, read_chat
+from agentkit.training.content_reader import ContentReader
 from agentkit.training.loss_log import LossLog
 from agentkit.training.preference_rows import read_preference, write_preference
 from agentkit.training.row_formats import RowFormat, refuse_format
@@ -32,14 +33,17 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
         return read_sharegpt(row, system)
     if row.get("messages"):
         return read_chat(row, system)
-    reader = ChatMessageReader.from_row(row)
+    reader = ChatMessageReader(ContentReader.from_row(row))
     prompt = reader.read_column(row, "prompt", "user")
     completion = reader.read_column(row, "completion", "assistant")
     if not prompt:
         refuse("prompt", "the row has no messages and no prompt")
-    weights: list[MessageWeight] = [0 if msg.role == "assistant" else None for msg in prompt]
-    weights += [1 if msg.role == "assistant" else None for msg in completion]
-    return create_chat_sample(row, [*prompt, *completion], weights, system, _COLUMNS)
+    msgs = reader.content.place_images([*prompt, *completion])
+    weights: list[MessageWeight] = [
+        int(index >= len(prompt)) if weight is None and msg.role == "assistant" else weight
+        for index, (msg, weight) in enumerate(zip(msgs, reader.weights, strict=True))
+    ]
+    return create_chat_sample(row, msgs, weights, system, _COLUMNS)
 
 
 def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any] | list[dict[str, Any]]:

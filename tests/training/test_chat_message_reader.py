@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
-from agentkit import ToolResultBlock, ToolUseBlock
+import pytest
+
+from agentkit import MessageError, Tool, ToolResultBlock, ToolUseBlock
 from agentkit.training import Sample, dump_rows, load_rows
+from tests.cases import each_case
 
 USER: Final = {"role": "user", "content": "Where?"}
 
@@ -61,6 +65,64 @@ def test_keys_that_the_role_does_not_have_become_metadata() -> None:
         {"tool_call_id": "c9"},
         {"refusal": "No."},
     ]
+
+
+def test_unknown_keys_of_a_call_become_metadata() -> None:
+    function = {"name": "look", "arguments": {"q": 1}, "parsed": {"a": 1}}
+    calls = [
+        {"id": "c1", "type": "function", "function": function, "index": 0},
+        {"name": "look", "parameters": {"q": 1}, "index": 0},
+    ]
+    expected = [
+        ToolUseBlock("c1", "look", {"q": 1}, metadata={"index": 0, "function": {"parsed": {"a": 1}}}),
+        ToolUseBlock("call_2", "look", {"q": 1}, metadata={"index": 0}),
+    ]
+    assert load("openai", {"role": "assistant", "tool_calls": calls}).msgs[0].content == tuple(expected)
+    turn = {"from": "function_call", "value": json.dumps(calls)}
+    assert load("sharegpt", turn).msgs[0].content == tuple(expected)
+
+
+def test_unknown_keys_of_tools_are_written_back() -> None:
+    tool: dict[str, Any] = {
+        "name": "look",
+        "parameters": {"type": "object", "properties": {}},
+        "return": {"type": "string"},
+    }
+    row = {"messages": [USER], "tools": [{"type": "function", "function": tool, "strict": None}]}
+    (sample,) = load_rows("openai", [row])
+    assert sample.tools == (Tool("look"),)
+    assert next(dump_rows("openai", [sample]))["tools"] == [{"type": "function", "function": tool}]
+
+
+def test_all_thinking_of_a_reply_is_kept() -> None:
+    keys = {"reasoning_content": "a", "reasoning": "b", "thinking": "a"}
+    (msg,) = load("openai", {"role": "assistant", "content": "There.", **keys}).msgs
+    assert (msg.thinking, msg.metadata) == ("a", {"reasoning": "b"})
+
+
+def test_ipython_of_a_text_is_kept() -> None:
+    (msg,) = load("openai", {"role": "assistant", "content": "print(1)", "ipython": True, "eot": False}).msgs
+    assert (msg.text, msg.metadata) == ("print(1)", {"ipython": True})
+
+
+@each_case(
+    ("fields", "weight"),
+    {
+        "a weight": ({"weight": 1.0}, 1),
+        "a mask": ({"masked": False, "weight": None}, 1),
+        "both": ({"masked": True, "weight": 0}, 0),
+        "a contradiction": ({"masked": True, "weight": 1}, "masked: the value True contradicts the weight 1"),
+        "a mask that is a text": ({"masked": "false"}, "masked: expected true or false, got 'false'"),
+        "a large weight": ({"weight": 10**400}, "weight: expected 0 or 1, got 1000"),
+        "no number": ({"weight": float("nan")}, "weight: expected 0 or 1, got nan"),
+    },
+)
+def test_weights(fields: dict[str, Any], weight: object) -> None:
+    if isinstance(weight, int):
+        assert load("openai", {**USER, **fields}).weights == (weight,)
+    else:
+        with pytest.raises(MessageError, match=rf"line 1, messages\[0\].{weight}"):
+            load("openai", {**USER, **fields})
 
 
 def test_unknown_keys_of_a_turn_become_metadata() -> None:

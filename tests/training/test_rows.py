@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,7 +129,8 @@ def test_older_rows_of_openai_are_read() -> None:
         ],
         "functions": [TOOL_DICT["function"]],
     }
-    system, refusal = Msg("system", "Be brief.", "system"), Msg("assistant", "No.", "assistant")
+    system = Msg("system", "Be brief.", "system")
+    refusal = Msg("assistant", [TextBlock("No.", metadata={"refusal": True})], "assistant")
     assert load("openai", row) == [Sample([system, USER, CALL, RESULT, refusal], [TOOL])]
 
 
@@ -222,7 +224,7 @@ def test_sharegpt_rows_have_calls_results_and_images() -> None:
     turns = [{"from": "human", "value": "Where?"}]
     prefixed = {"conversations": turns, "system": "Be brief.", "image": "https://example.org/a.png"}
     assert load("sharegpt", prefixed) == [Sample([system, user])]
-    with pytest.raises(MessageError, match="line 1, images: the row has 2 images"):
+    with pytest.raises(MessageError, match="line 1, images: the messages have places for 1 of the 2 images"):
         load("sharegpt", {"conversations": [{"from": "human", "value": "<image>"}], "images": ["a", "b"]})
     with pytest.raises(MessageError, match="expected the URL, path or bytes of an image"):
         load("sharegpt", {"conversations": [{"from": "human", "value": "<image>"}]})
@@ -857,3 +859,76 @@ def test_a_prompt_that_both_conversations_repeat_is_read_once() -> None:
     (sample,) = load("preference", {"prompt": "Where?", **sides})
     assert list(sample.msgs) == [USER, REPLY]
     assert [msg.text for msg in sample.rejected] == ["Where?", "No."]
+
+
+# -- values of rows that are easy to lose ------------------------------------------------------------------------
+
+_REPLY_DICT: Final = {"role": "assistant", "content": "There."}
+
+
+def test_weights_of_preference_rows_are_kept() -> None:
+    weighted = {**_REPLY_DICT, "weight": 0}
+    for row in (
+        {"prompt": [_MESSAGE], "chosen": [weighted], "rejected": [weighted]},
+        {"chosen": [_MESSAGE, weighted], "rejected": [_MESSAGE, weighted]},
+        {"prompt": [_MESSAGE], "chosen": [_MESSAGE, weighted], "rejected": [_MESSAGE, weighted]},
+    ):
+        (sample,) = load("preference", row)
+        assert (sample.msgs, sample.weights) == ((USER, REPLY), (None, 0))
+        assert [msg.metadata for msg in sample.rejected] == [None, {"weight": 0}]
+        assert _dump_with_losses("preference", sample)[1] == ["samples[0].weights"]
+
+
+def test_weights_in_a_completion_have_precedence() -> None:
+    row = {
+        "prompt": [_MESSAGE, {**_REPLY_DICT, "weight": 1}, _MESSAGE],
+        "completion": [{**_REPLY_DICT, "weight": 0}],
+    }
+    assert load("trl", row)[0].weights == (None, 1, None, 0)
+
+
+def test_two_columns_with_one_meaning_are_an_error() -> None:
+    both = {"tools": [TOOL_DICT], "functions": [TOOL_DICT["function"]]}
+    with pytest.raises(MessageError, match="line 1, functions: the row has tools in the column 'tools' too"):
+        load("openai", {"messages": [_MESSAGE], **both})
+    request = {"input": {"messages": [_MESSAGE], "id": 1}, "id": 2}
+    with pytest.raises(MessageError, match="line 1, row: the row has two columns 'id', one of them in `input`"):
+        load("preference", {**request, "preferred_output": [_REPLY_DICT], "non_preferred_output": [_REPLY_DICT]})
+
+
+_VALUES: Final[dict[str, tuple[Any, Any]]] = {
+    "NaN": (float("nan"), {}),
+    "NaN in a list": ([float("nan"), 1], {"column": [None, 1]}),
+    "bytes": ({1: (b"x",)}, {"column": {"1": ["eA=="]}}),
+    "a date": (date(2026, 1, 2), {"column": "2026-01-02"}),
+    "infinity": (float("inf"), "column: JSON cannot represent the value inf"),
+    "a large number": ([10**400], "column: JSON cannot represent the value"),
+    "an object": (object(), r"column: JSON cannot represent the value \(Unable to serialize"),
+    "deep nesting": (json.loads("[" * 300 + "]" * 300), "column: JSON cannot represent the value"),
+}
+
+
+@each_case(("value", "expected"), _VALUES)
+def test_other_columns_and_keys_are_kept_or_refused(value: Any, expected: Any) -> None:
+    rows = ({"messages": [_MESSAGE], "column": value}, {"messages": [{**_MESSAGE, "column": value}]})
+    if isinstance(expected, dict):
+        assert load("openai", rows[0])[0].extra == expected
+        assert (load("openai", rows[1])[0].msgs[0].metadata or {}) == expected
+    else:
+        for row in rows:
+            with pytest.raises(MessageError, match=f"line 1, .*{expected}"):
+                load("openai", row)
+
+
+def test_lone_surrogates_are_logged_with_their_line(caplog: pytest.LogCaptureFixture) -> None:
+    row = {"messages": [{"role": "user", "content": "a\ud800", "id": "\udc00"}], "column": ["\ud800"]}
+    for rows in ([row], [json.dumps(row)]):
+        caplog.clear()
+        (sample,) = load("openai", *rows)
+        assert (sample.msgs[0].text, sample.msgs[0].metadata) == ("a\ufffd", {"id": "\ufffd"})
+        assert sample.extra == {"column": ["\ufffd"]}
+        assert [message.split(": ")[0] for message in caplog.messages] == [
+            "line 1.messages[0].content",
+            "line 1.messages[0].id",
+            "line 1.column[0]",
+        ]
