@@ -9,9 +9,9 @@ Idea
     the smallest sufficient n. The fitter therefore builds and measures only a few requests.
 
     If the `step` of a strategy is not 0, a cut may end only at multiples of `step`, or after the last edit. These
-    multiples are counted in tokens from the start of the history. While the conversation grows, the cut stays at
-    one position until the request exceeds the limit. As long as the cut stays, the prefix of the prompt is
-    unchanged, and the provider's prompt cache remains valid.
+    multiples are counted in tokens from the start of the history. While the conversation grows, the cut ends at
+    the same point until the request exceeds the limit. Until then, the prefix of the prompt is unchanged, and the
+    provider's prompt cache remains valid.
 
 Invariants
     - More edits never increase the estimated number of tokens (weight), because the estimated saving of each edit
@@ -155,7 +155,7 @@ class CutPlan:
     def count_for(self, weight: int) -> EditCount:
         """Returns the smallest number of edits after which the history has at most `weight` tokens.
 
-        If all edits together do not save enough tokens, the number of all edits is returned.
+        Returns the number of all edits if all edits together do not save enough tokens.
         """
         excess = self.weight(NO_EDITS) - weight
         count = 0
@@ -167,7 +167,10 @@ class CutPlan:
         return EditCount(count)
 
     def position_from(self, count: EditCount) -> EditCount:
-        """Returns the smallest number of edits that is at least `count` and after which a cut may end."""
+        """Returns the smallest number of edits that is at least `count` and after which a cut may end.
+
+        Returns the number of all edits if there is no such number.
+        """
         start = 0
         for stage in self.stages if count else ():
             if count <= start + len(stage.order):
@@ -178,14 +181,14 @@ class CutPlan:
     def position_after(self, count: EditCount) -> EditCount:
         """Returns the smallest number of edits that is greater than `count` and after which a cut may end.
 
-        If there is no such number, the number of all edits is returned.
+        Returns the number of all edits if there is no such number.
         """
         return self.position_from(EditCount(count + 1))
 
     def position_before(self, count: EditCount) -> EditCount:
         """Returns the largest number of edits that is less than `count` and after which a cut may end.
 
-        If `count` is 0, -1 is returned.
+        Returns -1 if `count` is 0. `count` must be at most the number of all edits.
         """
         start = 0
         for stage in self.stages if count else ():
@@ -195,7 +198,10 @@ class CutPlan:
         return EditCount(-1)
 
     def changes(self, count: EditCount) -> list[UnitChange]:
-        """Returns the changes that the first `count` edits make to units, in the order of the conversation."""
+        """Returns how the first `count` edits change the units, in the order of the conversation.
+
+        Units that the edits leave unchanged are omitted.
+        """
         first = next(self.stages, None)
         if first and first.saved is None and 0 < count <= len(first.order):
             start = first.order[0]

@@ -31,7 +31,7 @@ class CutStage:
         order: Indexes of the units that the edits change, in the order of the edits.
         step: Distance in tokens between the points of the history at which a cut may end. 0 allows a cut to end
             after any edit.
-        saved: `saved[n]` is the number of tokens that the first n edits save. None if the edits drop neighboring
+        saved: `saved[n]` is the number of tokens that the first n edits save. None if the edits drop consecutive
             units, because the savings can then be computed from `units.sums`.
         remainders: Messages that remain after each edit. The list is empty if every edit drops its unit.
     """
@@ -53,7 +53,7 @@ class CutStage:
     def count_for(self, saving: int) -> EditCount:
         """Returns the smallest number of edits that save at least `saving` tokens.
 
-        If all edits together save less, the number of all edits is returned.
+        Returns the number of all edits if all edits together save less.
         """
         if self.saved is not None:
             return EditCount(bisect_left(self.saved, saving, hi=len(self.order)))

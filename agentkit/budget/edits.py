@@ -31,9 +31,12 @@ _Origin: TypeAlias = int | tuple[Provenance, ...]
 
 @dataclass(slots=True)
 class EditedConversation:
-    """Conversation, and the changes that a cut makes to it. `apply` returns the changed conversation.
+    """Conversation before a cut, and the changes of the cut. `apply` returns the changed conversation.
 
     Attributes:
+        conversation: The conversation before the cut.
+        units: The units of this conversation. A unit is the smallest part that a cut can drop.
+        changes: The changed units, in the order of the conversation.
         dropped_messages: Indexes of the input messages that lose at least one block. `record` sets this list.
         dropped_units: Number of dropped units. `record` sets this number.
         changed_places: Paths of the edited blocks, such as `msgs[3].content[1]`. `record` sets this list.

@@ -32,7 +32,8 @@ class ClearResults(CutStrategy):
 
     Attributes:
         keep: Number of assistant turns that keep their tool results, counted from the newest turn with tool calls.
-        characters: Length limit in characters. Only tool results above this limit are replaced.
+        characters: Length limit in characters. Only tool results above this limit are replaced. A media item in a
+            tool result counts as 1,000 characters.
         step: Distance in tokens between the points of the history at which a cut may end. See `CutStrategy.step`.
     """
 
@@ -142,7 +143,10 @@ class ShrinkResults(CutStrategy):
 
 
 def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> list[tuple[int, int]]:
-    """Returns a pair (message index, block index) for each long tool result of a unit, the oldest first."""
+    """Returns a pair (message index, block index) for each long tool result of a unit, the oldest first.
+
+    If `newest` is True, the result that a tool returned last is not included.
+    """
     results = [
         (msg_index, block_index, block)
         for msg_index, msg in enumerate(unit)

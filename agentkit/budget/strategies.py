@@ -150,22 +150,25 @@ class DropExamples(CutStrategy):
     """
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the indexes of the examples, the oldest first. Omits pinned examples."""
+        """Returns the indexes of the units with examples, the oldest first.
+
+        Omits pinned examples, and an example that is the newest unit of the conversation.
+        """
         protected = self.protected(units)
         return [number for number in units.examples if number not in protected]
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the indexes of the units that must remain: all units except examples.
+        """Returns the indexes of the units that must remain.
 
-        Pinned examples must remain, too, and so must the newest unit.
+        These are all units without examples, the pinned examples, and the newest unit of the conversation.
         """
         return {*units.numbers} - ({*units.examples} - {*units.pinned, *units.numbers[-1:]})
 
 
 def check_number(option: str, value: int | None) -> None:
-    """Raises OptionError unless a strategy's option is an integer of at least 0.
+    """Raises OptionError unless the value of a strategy's option is an integer of at least 0.
 
-    The option `step` may also be None.
+    The value of the option `step` may also be None.
     """
     if (value is None and option == "step") or (type(value) is int and value >= 0):
         return
@@ -176,8 +179,8 @@ def check_number(option: str, value: int | None) -> None:
 def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
     """Returns the first of the last `count` unit indexes in `numbers`. `numbers` must be ascending.
 
-    If `count` is 0 or `numbers` is empty, the index of the newest unit of the conversation is returned. Otherwise,
-    if `numbers` has fewer than `count` items, 0 is returned.
+    Returns the index of the newest unit of the conversation if `count` is 0 or `numbers` is empty. Returns 0 if
+    `numbers` has at least one item, but fewer than `count` items.
     """
     if not count or not numbers:
         return len(units) - 1

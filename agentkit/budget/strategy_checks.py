@@ -48,8 +48,8 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
     to process than a list.
 
     Raises:
-        OptionError: If `strategy.order` returns an unknown or protected unit, or repeats a unit although
-            `strategy.repeats` is False.
+        OptionError: If `strategy.order` does not return a list, tuple or range of integers. Also if the result
+            contains an unknown or protected unit, or repeats a unit although `strategy.repeats` is False.
     """
     returned: object = strategy.order(units)
     if isinstance(returned, range) and returned.step == 1:
@@ -58,11 +58,11 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
         in_range = not returned or (returned[0] >= 0 and returned[-1] < len(units))
     else:
         if not isinstance(returned, list | tuple | range):
-            reason = f"order() must return a list, got {describe_value(returned)}"
+            reason = f"order() must return a list, tuple or range, got {describe_value(returned)}"
             _refuse(strategy, reason, "Return a list of unit indexes.")
         order = list(cast("Sequence[int]", returned))
         if not all(type(number) is int for number in order):
-            reason = f"order() must return integers, got {shorten_repr(order[:5], 60)}"
+            reason = f"order() must return only integers, got {shorten_repr(order[:5], 60)}"
             _refuse(strategy, reason, "Return a list of unit indexes.")
         numbers = {*order}
         in_range = not numbers or (min(numbers) >= 0 and max(numbers) < len(units))
@@ -84,7 +84,7 @@ def _refuse_units(
     else:
         repeated = [number for number, count in Counter(order).items() if count > 1]
         kind, numbers, advice = "repeated", repeated, "Return each unit once, or set `repeats` to True."
-    _refuse(strategy, f"order() contains {kind} units: {shorten_repr(numbers, 60)}", advice)
+    _refuse(strategy, f"order() must not return {kind} units, got {shorten_repr(numbers, 60)}", advice)
 
 
 def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> None:
@@ -101,8 +101,8 @@ def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> Non
 def _untouchable(strategy: CutStrategy, units: Units) -> set[UnitNumber]:
     """Returns the indexes of the units that a strategy must not change.
 
-    A strategy that drops whole units may drop examples of the task. The strategy may also drop summaries, although
-    summaries are pinned.
+    A strategy that drops whole units may drop examples of the task, except pinned examples and the newest unit.
+    The strategy may also drop summaries, although summaries are pinned.
     """
     if is_dropping(strategy):
         examples = {*units.examples} - {*units.pinned, *units.numbers[-1:]}
@@ -123,7 +123,7 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
     """
     returned: object = strategy.edit(unit, is_newest)
     if not isinstance(returned, list | tuple):
-        reason = f"edit() must return a list, got {describe_value(returned)}"
+        reason = f"edit() must return a list or tuple, got {describe_value(returned)}"
         _refuse(strategy, reason, "Return a list of Msg.")
     remainder = tuple(cast("Sequence[Msg]", returned))
     if not all(isinstance(msg, Msg) for msg in remainder) or (remainder and len(remainder) != len(unit)):

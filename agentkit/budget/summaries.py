@@ -19,7 +19,7 @@ from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_nu
 from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg, get_cached, set_cached
-from agentkit.reprs import bounded_repr, shorten_repr
+from agentkit.reprs import bounded_repr, describe_value, shorten_repr
 from agentkit.tokens.estimate import estimate_text
 
 __all__ = ["Summarize"]
@@ -70,8 +70,9 @@ class Summarize(CutStrategy):
         check_number("step", self.step)
         check_text("strategy.name", self.name)
         if not callable(self.summarizer):
-            reason = f"expected a function, got {shorten_repr(self.summarizer, 60)}"
-            raise OptionError("strategy.summarizer", reason, "Pass an async function that takes messages.")
+            reason = f"expected an async function, got {describe_value(self.summarizer)}"
+            advice = "Pass an async function that takes messages and returns the text of their summary."
+            raise OptionError("strategy.summarizer", reason, advice)
         if type(self.max_tokens) is not int or self.max_tokens < 200:
             reason = f"must be an integer of at least 200, got {shorten_repr(self.max_tokens, 60)}"
             raise OptionError("strategy.max_tokens", reason, "Pass an integer of at least 200.")
@@ -101,7 +102,7 @@ class Summarize(CutStrategy):
             dropped: Dropped messages, in order. At least one message is required.
 
         Raises:
-            OptionError: If `summarizer` is not asynchronous, or returns a blank string or another type.
+            OptionError: If `summarizer` is not asynchronous, or returns a blank string or no string.
         """
         digests = _digest_prefixes(dropped)
         digest = digests[-1]
@@ -129,7 +130,7 @@ class Summarize(CutStrategy):
             earlier, new = (), [*earlier, *new]
         text: object = self.summarizer(new)
         if not isawaitable(text):
-            reason = f"expected an async function, got a function that returned {type(text).__name__}"
+            reason = f"expected an async function, got a function that returned {describe_value(text)}"
             raise OptionError("strategy.summarizer", reason, "Use `async def` to define the function.")
         return (*earlier, self._message(await text, digests[-1]))
 
@@ -141,10 +142,8 @@ class Summarize(CutStrategy):
 
     def _message(self, text: object, digest: str) -> Msg:
         if not isinstance(text, str) or not text.strip():
-            reason = (
-                f"expected a summary, got {'a blank string' if isinstance(text, str) else type(text).__name__}"
-            )
-            raise OptionError("strategy.summarizer", reason, "Return the summary as a string that is not blank.")
+            reason = f"must return a string that is not blank, got {describe_value(text)}"
+            raise OptionError("strategy.summarizer", reason, "Return the text of the summary.")
         # `estimate_text` returns hundredths of a token
         limit = 100 * self.max_tokens // _MAX_SUMMARIES - 100 * _MESSAGE_TOKENS
         if (size := estimate_text(text)) > limit:

@@ -164,14 +164,14 @@ def test_an_invalid_index_of_the_first_unit_that_is_too_new_is_an_error(recent: 
 @each_case(
     ("strategy", "units"),
     [
-        (ChosenUnits([0]), "protected units: [0]"),
-        (ChosenUnits([3]), "protected units: [3]"),
-        (ChosenUnits([1, 1]), "repeated units: [1]"),
-        (ChosenUnits([-1, 1]), "unknown units: [-1]"),
-        (ChosenUnits([1, 4]), "unknown units: [4]"),
-        (ChosenUnits(range(-1, 1)), "protected units: [0]"),
-        (ShorteningStrategy(range(2, 5)), "unknown units: [4]"),
-        (ShorteningStrategy(range(4, 6)), "unknown units: [4, 5]"),
+        (ChosenUnits([0]), "protected units, got [0]"),
+        (ChosenUnits([3]), "protected units, got [3]"),
+        (ChosenUnits([1, 1]), "repeated units, got [1]"),
+        (ChosenUnits([-1, 1]), "unknown units, got [-1]"),
+        (ChosenUnits([1, 4]), "unknown units, got [4]"),
+        (ChosenUnits(range(-1, 1)), "protected units, got [0]"),
+        (ShorteningStrategy(range(2, 5)), "unknown units, got [4]"),
+        (ShorteningStrategy(range(4, 6)), "unknown units, got [4, 5]"),
     ],
 )
 def test_an_invalid_order_is_an_error_with_the_indexes_of_the_units(strategy: CutStrategy, units: str) -> None:
