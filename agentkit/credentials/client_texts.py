@@ -43,7 +43,8 @@ def is_headers(name: object) -> bool:
 def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
     """Yields the strings in clients, options and errors, including the strings in nested objects.
 
-    Only the stored attributes of a client are read. Its properties are not evaluated, so no code of the SDK runs.
+    Skips headers that never contain credentials, such as `content-type`. Reads only the stored attributes of a
+    client. Its properties are not evaluated, so no code of the SDK runs.
 
     Yields:
         Tuples of three items: the name of an attribute, key or header; the string with this name; and True if the

@@ -71,7 +71,7 @@ def _clean(place: str, value: str) -> str:
 def _fault(value: str) -> str:
     """Returns the reason why an HTTP header must not contain a value, or an empty string for an allowed value."""
     if value != value.strip():
-        return "the value has white space around it"
+        return "the value begins or ends with white space"
     match = _UNPRINTABLE.search(value)
     if match is None:
         return ""

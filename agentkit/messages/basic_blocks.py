@@ -129,7 +129,7 @@ class InvalidBlock(BlockBase):
     """Placeholder for a stored block that cannot be read. The rest of the conversation can still be loaded.
 
     Attributes:
-        data: The stored block, unchanged.
+        data: The stored block, unchanged. If JSON cannot represent the stored block, its repr.
         reason: Reason why the block is invalid.
         place: Path of the block in the stored conversation, such as `messages[3].content[1]`.
     """

@@ -19,9 +19,10 @@ _BLOCK_KEYS: dict[str, frozenset[str]] = {
 def adopt_block(value: object) -> object:
     """Returns a copy of a block dict with agentkit's keys. Returns any other value unchanged.
 
-    Unknown keys are moved to `metadata`, which is never sent to a provider. A missing or null `output` becomes an
-    empty string, and a missing or null `input` becomes `{}`. An `input` that is a string is parsed as JSON, and
-    the string is stored as `raw_input`. If the string is not a JSON object, `input` becomes `{}`.
+    Unknown keys are moved to `metadata`, which is never sent to a provider. In a tool result, a missing or null
+    `output` or `name` becomes an empty string. In a tool call, a missing or null `input` becomes `{}`. An `input`
+    that is a string is parsed as JSON, and the string is stored as `raw_input`. If the string is not a JSON
+    object, `input` becomes `{}`.
     """
     if not isinstance(value, dict):
         return value

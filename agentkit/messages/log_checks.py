@@ -98,7 +98,7 @@ def _list_typed_keys(
 ) -> list[str] | None:
     """Returns the content keys for which the type of the value must be checked (see `_TYPES`).
 
-    The function is only for messages whose `content` is text or null. Returns None if the message may be in
+    The function is only for messages whose `content` is a string or null. Returns None if the message may be in
     another format, because all checks are then necessary.
 
     Args:

@@ -47,7 +47,8 @@ class _MediaBase(BlockBase):
             media_type: Media type of the data, such as `image/png`.
 
         Raises:
-            MessageError: If `data` is not bytes, or `media_type` is not a media type.
+            MessageError: If `data` is not a bytes, bytearray or memoryview object, or if `media_type` is not a
+                media type.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise MessageError(

@@ -320,7 +320,7 @@ def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") 
 
 
 _ROLE_FEATURES: Final = {"assistant": Feature.ASSISTANT, "system": Feature.SYSTEM, "user": 0}
-"""Maps each role to the `Feature` bit that the role gives to a message without tool blocks. 0 means no bit."""
+"""Maps each role to the `Feature` bit of a message with this role and without tool blocks. 0 means no bit."""
 
 
 def _scan(content: str | tuple[Block, ...], role: Role) -> int:

@@ -1,7 +1,7 @@
 """Detection of media types from the first bytes of data, and of image sizes from file headers.
 
-agentkit has its own table of first bytes, so that the same input gives the same request in every installation.
-Only the inspected bytes are decoded from base64.
+agentkit has its own table of first bytes, so that requests do not depend on the installation. Only the inspected
+bytes are decoded from base64.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ def sniff_media_type(data: str, declared: str) -> str | None:
     Args:
         data: Base64 text.
         declared: Media type that the data is expected to have. Empty if unknown.
+
+    Raises:
+        ValueError: If the data cannot be decoded as base64.
     """
     head = base64.b64decode(data[:_HEAD])
     if is_text_type(declared) and _NO_TEXT.search(head) is None:

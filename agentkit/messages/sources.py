@@ -169,7 +169,7 @@ _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 def source_from_url(url: object, media_type: str | None = None) -> Source | None:
     """Converts a URL to a media source. A base64 data URL becomes a `Base64Source`.
 
-    Returns None if the value is not a valid URL.
+    Returns None if the value is not a valid URL, or if the media type is invalid.
 
     Args:
         url: URL from a provider's message. The function returns None for a value that is not a string.

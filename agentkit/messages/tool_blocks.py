@@ -217,7 +217,7 @@ def _build_ordinary_call(
 ) -> ToolUseBlock | None:
     """Builds a tool call without pydantic if all values in `input` are strings, integers, booleans or None.
 
-    Returns None for any other `input`, if there is `metadata`, or if another argument is invalid.
+    Returns None for any other `input`, if there is `metadata`, or if an argument is invalid.
     """
     values = input
     if not (is_text(id) and is_text(name) and type(input) is dict and (raw_input is None or is_text(raw_input))):

@@ -14,8 +14,8 @@ __all__ = ["FinishReason", "Usage", "as_token_count"]
 class FinishReason(StrEnum):
     """Reason why a reply ended, with the same values for all providers.
 
-    A reply with tool calls has the reason `tool_use`, unless it was truncated or filtered. The provider's original
-    reason is in `metadata["reply"]` of the message.
+    A reply with tool calls has the reason `tool_use`, unless the reply ended early, for example because it was
+    truncated or filtered. The provider's original reason is in `metadata["reply"]` of the message.
     """
 
     STOP = "stop"

@@ -84,7 +84,8 @@ class ChatModel:
 
     Raises:
         OptionError: If an option is unknown or invalid.
-        ProviderError: If the provider is not installed, or has no endpoint.
+        ProviderError: If the provider is not installed or does not load, or if `client` is passed and the provider
+            has no endpoint. Without `client`, the first call raises the error about the endpoint.
     """
 
     def __init__(
@@ -161,6 +162,8 @@ class ChatModel:
         Raises:
             ModelError: If the call fails.
             InputError: If the messages or options are invalid.
+            LossError: If the model does not accept some content, and `on_loss` is "raise".
+            BudgetError: If no request fits the budget.
         """
         check_names("generate()", options, CallOptions.__annotations__, PARAMETER_ADVICE)
         return await _generate(await self._call(msgs, options))
@@ -183,9 +186,12 @@ class ChatModel:
             ParseError: If the reply has no value of this type. `error.message` is the reply.
             ModelError: If the call fails.
             InputError: If the messages or options are invalid.
+            LossError: If the model does not accept some content, and `on_loss` is "raise".
+            BudgetError: If no request fits the budget.
         """
         if options.get("response_format") is not None:
-            raise OptionError("response_format", "set by `generate_as`", "Pass the type as the first argument.")
+            advice = "Remove this option, and pass the type as the first argument."
+            raise OptionError("response_format", "`generate_as` sets this option", advice)
         reply = await self.generate(msgs, **{**options, "response_format": output})
         return reply.parsed(output)
 
@@ -229,9 +235,9 @@ class ChatModel:
                 retry = ContextLengthRetry(
                     self.provider, self.model, budget, self._options, request_options, self._count
                 )
-        elif any(value is not None for value in values.values()):
+        elif passed := [name for name, value in values.items() if value is not None]:
             advice = "Pass tools, tool_choice and response_format to model.plan()."
-            raise OptionError("tools", "cannot be combined with a plan", advice)
+            raise OptionError(passed[0], "cannot be combined with a plan", advice)
         else:
             plan = msgs
         endpoint = await self._client.open()

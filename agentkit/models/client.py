@@ -27,12 +27,12 @@ CLOSE_SECONDS: Final = 5.0
 
 
 class ModelClient:
-    """Object that stores the SDK client of a model. The user passes a client, or the first model call opens one.
+    """Object that stores the SDK client of a model.
 
-    A client from the user works in any event loop that the SDK supports, and stays open until the user closes it.
-    A client that `ModelClient` opens belongs to the event loop that is running when the client is opened. After
-    this loop has ended, the next call opens a new client. If a client cannot be opened, the error shows no
-    credentials.
+    The user passes the client, or the first model call opens a client. A client from the user works in any event
+    loop that the SDK supports, and stays open until the user closes it. A client that `ModelClient` opens belongs
+    to the event loop that is running when the client is opened. After this loop has ended, the next call opens a
+    new client. If a client cannot be opened, the error shows no credentials.
 
     Attributes:
         options: Options for each SDK client that `ModelClient` opens.
@@ -69,6 +69,7 @@ class ModelClient:
             OptionError: If the SDK refuses the options.
             MissingExtraError: If the SDK is not installed.
             AuthError: If the SDK needs an API key, and none is configured.
+            ProviderError: If the provider has no endpoint.
 
         """
         if self._is_own:

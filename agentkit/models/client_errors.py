@@ -1,4 +1,4 @@
-"""`find_client_error`: errors that a wrong use of a client causes.
+"""`find_client_error`, which recognizes errors that a wrong use of a client causes.
 
 Examples are a closed client, a client of another event loop, an invalid URL, and an invalid header. None of these
 errors is retryable, because a retry with the same client fails again.
@@ -33,7 +33,7 @@ def find_client_error(
         failure: Failure that the endpoint read from the exception. None if the exception is not an error of the
             API or of the network.
         provider: Name of the provider.
-        closed: True if the model was closed.
+        closed: True if the `ChatModel` was closed.
     """
     if _is_header_error(error):
         reason = "the API key or a header contains a character that HTTP headers do not allow"
@@ -56,7 +56,7 @@ def find_client_error(
 
 
 def create_closed_error(provider: str) -> NetworkError:
-    """Returns the error of a call during which the model was closed."""
+    """Returns the error to raise for a call during which the `ChatModel` was closed."""
     return _client_error(
         provider, "the model was closed during the call", "Close the model only after all its calls have ended."
     )
@@ -86,5 +86,8 @@ def _is_header_error(error: BaseException | None) -> bool:
 
 
 def _find_runtime_error(error: BaseException) -> RuntimeError | None:
-    """Returns `error` or its cause if one of them is a RuntimeError, otherwise None. Ignores subclasses."""
+    """Returns `error` if it is a RuntimeError, or else its cause if the cause is a RuntimeError, or else None.
+
+    Ignores subclasses of RuntimeError.
+    """
     return next((item for item in (error, error.__cause__) if type(item) is RuntimeError), None)

@@ -24,7 +24,7 @@ _log = get_logger("models")
 _SHORTENED_SHARE = 0.75
 """Maximum size of the shorter prompt, as a share of the refused prompt.
 
-The share is used if the provider's error does not contain the token count of the refused prompt.
+The share is used unless the provider's error contains a token count of the prompt that exceeds the token limit.
 """
 _SAFE_SHARE = 0.97
 """Maximum size of the shorter prompt, as a share of the provider's token limit.

@@ -1,8 +1,8 @@
 """`locate_block`, which estimates which message block caused a provider's error.
 
 Error texts quote paths of the request, such as `messages[2].content`, or ids of tool calls. The module reads the
-texts and ids at a quoted path of the request. Then the module searches the messages for a block
-with the same texts or ids. The provider's `WireLayout` names the keys of the request.
+texts and ids at a quoted path of the request. Then the module searches the messages for a block with the same
+texts or ids. The provider's `WireLayout` names the keys of the request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAX_SEARCHED = 4_000  # maximum number of characters to search; a longer text c
 _MAX_PATHS = 20  # maximum number of paths to follow in one error text
 _MAX_STEPS = 20  # maximum number of keys and indexes to follow in one path
 _MAX_DIGITS = 9  # maximum number of digits of a list index in a path
-_MIN_LENGTH = 3  # minimum length of an id; a text must be longer, because short strings match by chance
+_MIN_LENGTH = 3  # minimum length of an id; a part of a text must be longer, because short strings match by chance
 
 
 def locate_block(

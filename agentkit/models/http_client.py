@@ -10,7 +10,10 @@ from agentkit.replies.error_bodies import Failure
 __all__ = ["as_network_failure", "is_transport_error", "split_http_options"]
 
 _HTTP_OPTIONS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""HTTP options by SDK option. Request bodies never contain these options (openai-python: make_request_options)."""
+"""Names of options of an HTTP client, by the names that the SDKs use for these options.
+
+Request bodies never contain these options (openai-python: make_request_options).
+"""
 
 _HTTP_PACKAGES = frozenset({"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2"})
 

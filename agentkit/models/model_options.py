@@ -79,7 +79,7 @@ def _check_timeout(timeout: float | None) -> None:
     if timeout is None:
         return
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < inf:
-        reason = f"expected a positive number of seconds, got {timeout!r}"
+        reason = f"expected a positive number of seconds, got {describe_value(timeout)}"
         raise OptionError("timeout", reason, "Pass a number such as 60.")
 
 

@@ -42,8 +42,8 @@ class Provider:
         multi_agent_formatter: Formatter class for many agents.
         parser: Parser class for replies. None if the package cannot parse replies.
         endpoint: Endpoint class. None if the package cannot call models.
-        load_native: Function that converts native messages, or a complete request, to a list of `Msg`. Cache
-            markers are ignored. None if the package cannot load logs.
+        load_native: Function that converts native messages, or a complete request, to a list of `Msg`. The
+            function ignores cache markers. None if the package cannot load logs.
         models: Regular expression for the start of the provider's model names. If a user passes a matching name
             such as `gpt-4o` as the provider, the error suggests `openai:gpt-4o`.
         testing: Dotted name of the module whose `ROUTES` lists fake services for tests. None if `LoopbackServer`
@@ -94,7 +94,7 @@ _CLASSES = (
 def _check_class(place: str, value: object, base: type) -> None:
     if not isinstance(value, type) or not issubclass(value, base):
         reason = f"expected a subclass of {base.__name__}, got {shorten_repr(value, 60)}"
-        raise OptionError(place, reason, "Pass the class, not an object of the class.")
+        raise OptionError(place, reason, f"Pass a class that is derived from {base.__name__}.")
 
 
 def available_providers() -> list[str]:
@@ -116,8 +116,8 @@ def _find_entry_points() -> dict[str, list[EntryPoint]]:
 def load_provider(name: str) -> Provider:
     """Returns the installed provider with the given name.
 
-    If another distribution uses the name of a built-in provider, a warning is issued, and the built-in provider is
-    returned.
+    If another distribution uses the name of a built-in provider, issues a warning and returns the built-in
+    provider.
 
     Raises:
         ProviderError: If the name is unknown, if two distributions use the name, if the import fails, or if the
@@ -181,7 +181,10 @@ def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
 
 
 def _get_distribution(point: EntryPoint) -> str:
-    """Returns the normalized name of an entry point's distribution (PyPA specification of names)."""
+    """Returns the normalized name of an entry point's distribution (PyPA specification of names).
+
+    If the name is unknown, returns `unknown (VALUE)` with the value of the entry point.
+    """
     name: object = None
     with suppress(Exception):  # in a damaged installation, metadata can be missing or have a wrong type
         name = point.dist.name if point.dist is not None else None

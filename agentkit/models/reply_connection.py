@@ -29,7 +29,7 @@ _PIECE_BYTES: Final = 32 * 1024
 
 
 class ReplyConnection:
-    """HTTP connection of one streamed reply. `read` returns the chunks of the reply.
+    """HTTP connection of one streamed reply. `read` returns the reply chunk by chunk.
 
     Attributes:
         request_id: Provider's id for the model call, from the response headers. None if the headers have no id.

@@ -120,7 +120,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         """Message with all content that arrived.
 
         Raises:
-            InputError: If the reply has not ended, and the stream is still open.
+            InputError: If the stream was not opened, or if it is still open and the reply has not ended.
 
         """
         if self._message is None:
@@ -172,7 +172,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(_as_failure(self._parser))
 
     async def _end(self) -> None:
-        """Finishes the message. A reply that contains an error or no event is handled like a failed call."""
+        """Finishes the message. Handles a reply that contains an error or no event like a failed call."""
         assert self._parser is not None
         had_events = self._has_events
         self._finish_message()

@@ -393,10 +393,10 @@ class ReplyBuilder:
         return self._tool_names.get(text, text)
 
     def _end_open_blocks(self) -> None:
-        """Adds end events for open text blocks.
+        """Adds end events for open text blocks and thinking blocks.
 
         Open tool calls get no end event, because they are incomplete. If an argument text contains several calls,
-        start events are added for the calls after the first.
+        adds start events for the calls after the first.
         """
         for partial in [partial for partial in self._partials.values() if not partial.closed]:
             if isinstance(partial, PartialText):

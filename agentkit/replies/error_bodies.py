@@ -58,7 +58,10 @@ class Failure:
 
 
 def _clean_text(value: object) -> str | None:
-    """Converts a value from an error body to text that UTF-8 can encode. A value that is not text becomes JSON."""
+    """Converts a value from an error body to a string that UTF-8 can encode.
+
+    Returns None for None and for an empty string. Any other value that is not a string becomes JSON.
+    """
     if value is None or isinstance(value, str):
         return as_text(value) or None
     return to_json(value, fallback=str, inf_nan_mode="constants").decode()
@@ -91,11 +94,11 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
     All providers share this function, because gateways and clouds send errors in formats of other providers.
     The body has one of these formats:
 
-    - `error` is a text, or an object that can have the keys `message`, `code`, `type`, `status` and `param`.
+    - `error` is a string, or an object that can have the keys `message`, `code`, `type`, `status` and `param`.
     - `message` and `code`, or `message` and `type`, are at the top level. `id` can be the request id.
     - `message` is at the top level, and the HTTP status is at least 400.
-    - `detail` is a text, an object with `message`, or the list of validation errors of a FastAPI server. The HTTP
-      status is at least 400.
+    - `detail` is a string, an object with `message`, or the list of validation errors of a FastAPI server. The
+      HTTP status is at least 400.
 
     The body may also be a list with one such object.
 

@@ -36,10 +36,11 @@ class ParserOptions(TypedDict, total=False):
         request: Request that the reply answers. Some providers accept a signed thinking block only if all content
             before this block is unchanged. For these providers, signed thinking blocks store a digest of the
             request as `prefix`. A tool call that arrives without an id gets an id that depends on this digest.
+            None if the request is unknown.
         name: Speaker of the message. The default is `assistant`.
         tool_names: Mapping from the tool names in the request to the tool names in the conversation. Pass
-            `plan.tool_names`.
-        redact: Function that removes credentials from the text of an error.
+            `plan.tool_names`. None if the names are the same.
+        redact: Function that removes credentials from the text of an error. By default, the text is unchanged.
     """
 
     request: Mapping[str, Any] | None
@@ -164,7 +165,7 @@ class StreamParserBase(ABC):
             chunk: Native event as an SDK object or a dict, or a piece of the raw stream as bytes or text.
 
         Raises:
-            MessageError: If `chunk` has another type, if an event is too long or nested too deeply, or if
+            MessageError: If `chunk` has none of these types, if an event is too long or nested too deeply, or if
                 `finish` was called before.
         """
         if self._msg is not None:
@@ -215,7 +216,10 @@ class StreamParserBase(ABC):
             self._read_data(data)
 
     def _read_body(self, text: bytes) -> None:
-        """Parses `text` as a complete reply if it is one JSON object, and as the events of a stream otherwise."""
+        """Parses `text` as a complete reply, or as the events of a stream.
+
+        A complete reply is one JSON object, or a list with one JSON object.
+        """
         self._opening = None
         try:
             body = reply_to_json(text)

@@ -230,7 +230,7 @@ async def test_an_error_of_the_call_is_no_parse_error() -> None:
 @pytest.mark.anyio
 async def test_the_type_is_passed_once_and_must_have_a_schema() -> None:
     model = ScriptedModel(["{}"])
-    error_text = r"^response_format: set by `generate_as`\. Pass the type as the first argument"
+    error_text = r"^response_format: `generate_as` sets this option\. Remove this option, and pass the type"
     with pytest.raises(OptionError, match=error_text):
         await model.generate_as(Answer, HELLO, response_format=Answer)
     with pytest.raises(OptionError, match=r"^response_format: "):
