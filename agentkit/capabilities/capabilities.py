@@ -57,8 +57,8 @@ class Capabilities:
         output_recursion: Where an output schema may refer to itself: "any" (everywhere), "optional" (only in
             properties that are not required), or "none". For other recursive schemas, `output` is treated as
             "prompt".
-        cache_breakpoints: True if content parts can have a marker for the prompt cache. `convert` writes the
-            markers, so only a `convert` for several servers or models needs this field.
+        cache_breakpoints: True if content parts can have a marker for the prompt cache. Only the method `convert`
+            of formatters reads this field. A `convert` for a single server and model does not need the field.
         layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
         tools: Rules for tool declarations, calls and results.
@@ -96,7 +96,8 @@ class Capabilities:
             changes: New values by field, or by group and field: `{"name": "vLLM", "media.image": None}`.
 
         Raises:
-            OptionError: A key in `changes` is not a field of `Capabilities` or of its groups.
+            OptionError: `changes` is not a mapping, or has a key that is not a field of `Capabilities` or of a
+                group.
         """
         check_changes("changes", changes)
         values = {name: value for name, value in changes.items() if "." not in name}
@@ -110,8 +111,8 @@ class Capabilities:
         """Returns ("request", id) or ("response", id) if the block belongs to a pair, otherwise ("", "").
 
         A pair consists of two opaque blocks with the same id: a request and its response. An example of a request
-        is a call of a tool that the provider runs. `OpaqueCapabilities.pair_key` reads the role and the id from
-        the data of the block.
+        is a call of a tool that the provider runs. `OpaqueCapabilities.pair_key` reads both values from the data
+        of the block.
         """
         find = self.opaque.pair_key
         if find is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:

@@ -33,7 +33,7 @@ class ModelFact:
         date: Date of the source, or of the last check of the source, as YYYY-MM-DD.
 
     Raises:
-        OptionError: `changes` names a field that does not exist.
+        OptionError: `changes` is not a mapping, or names a field that does not exist.
     """
 
     pattern: str

@@ -68,7 +68,7 @@ class ModelRules:
             raise OptionError(
                 "model_rules.call_ids",
                 f"expected 'any', 'mistral' or a NameRule, got {shorten_repr(self.call_ids, 60)}",
-                "For ids that follow another rule, pass a NameRule.",
+                "Pass one of these words, or a NameRule that describes the ids.",
             )
 
     def apply(self, capabilities: Capabilities) -> Capabilities:

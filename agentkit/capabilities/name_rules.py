@@ -24,9 +24,8 @@ def short_hash(text: str, length: int) -> str:
 def legal_speaker_name(name: str, refused: str) -> str:
     """Returns a speaker name that an API accepts, with at most 64 characters.
 
-    A changed name ends with a short hash. If `name` is an earlier result of this function, the name is returned
-    unchanged, so that names from a log do not change again. Two speakers can get the same result.
-    `legal_speaker_names` prevents this.
+    A changed name ends with a short hash. Returns an earlier result of this function unchanged, so that names from
+    a log do not change again. Two speakers can get the same name. `legal_speaker_names` prevents this.
 
     `refused` contains the characters that the API refuses, as the content of a character class `[…]` in a regular
     expression.
@@ -67,7 +66,7 @@ class NameRule:
     Attributes:
         pattern: Regular expression that matches complete identifiers.
         limit: Maximum number of characters.
-        prefix: First characters of each new identifier that `fit` creates.
+        prefix: First characters of each new identifier that `fit` creates. Not used if `limit` is less than 32.
         reserved: Identifiers that the API refuses although they match the pattern.
     """
 
@@ -91,7 +90,7 @@ class NameRule:
     def fit(self, name: str) -> str:
         """Returns `name` if the rule allows the name. Otherwise returns a legal name with a hash of `name`.
 
-        The same rule and name always give the same result.
+        Two calls with equal rules and names return the same result.
         """
         legal = len(name) <= self.limit and re.fullmatch(self.pattern, name, re.ASCII)
         if legal and name not in self.reserved:

@@ -67,7 +67,7 @@ class WireLayout:
 
     Attributes:
         turns: Key of the list of turns.
-        is_rendered: True if the value of `turns` is not a list, but the text that a chat template wrote.
+        is_rendered: True if the key in `turns` has the text that a chat template wrote, instead of a list.
         prompt: Key of a system prompt outside the turns. Empty if the system prompt is a turn.
         tools: Key of the list of tools.
         tool_lists: Keys under which a tool object contains lists of declarations, such as Gemini's
@@ -164,7 +164,7 @@ class WireLayout:
         object.__setattr__(self, "holders", frozenset({*self.json, *self.media}))
 
     def read_turns(self, request: Mapping[str, Any]) -> list[Any]:
-        """Returns the list of turns of a request, or an empty list if the request has no turns."""
+        """Returns the list of turns of a request, or an empty list if the request has no list of turns."""
         turns = request.get(self.turns)
         return cast("list[Any]", turns) if isinstance(turns, list) else []
 
@@ -197,7 +197,7 @@ class WireLayout:
         return next(((path, value) for path, value in values if value is not None), ("", None))
 
     def read_parts(self, turn: Mapping[str, Any]) -> list[Any]:
-        """Returns the list of parts of a turn, or an empty list if the turn has no parts."""
+        """Returns the list of parts of a turn, or an empty list if the content of the turn is not a list."""
         values: Iterable[Any] = (turn.get(key) for key in self.parts)
         return next((cast("list[Any]", parts) for parts in values if isinstance(parts, list)), list[Any]())
 

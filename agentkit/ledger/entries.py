@@ -12,7 +12,17 @@ __all__ = ["Disposition", "FRAME_LINE", "LedgerEntry", "Note", "SYSTEM_LINE", "S
 
 
 class Disposition(IntEnum):
-    """Outcome of an input block. If several outcomes apply, the lowest value is the main outcome."""
+    """Outcome of an input block. If several outcomes apply, the lowest value is the main outcome.
+
+    Attributes:
+        DROPPED: The request omits the block.
+        DESCRIBED: A text in the request replaces the block.
+        SHRUNK: The request contains a smaller copy of the block.
+        REPAIRED: The block was invalid, and the request contains a corrected copy.
+        MOVED: The request contains the block in another position.
+        MERGED: The request contains the block as a part of another turn or message.
+        CARRIED: The request contains the block, unchanged or with the change that the reason names.
+    """
 
     DROPPED = 0
     DESCRIBED = 1

@@ -92,7 +92,7 @@ class Ledger:
     def losses(self) -> list[tuple[str, str]]:
         """List of (place, reason) pairs for user content that did not reach the request, in input order.
 
-        Content that a budget cut or the history policy omits on purpose is not included.
+        Content that the budget or the history policy omits on purpose is not included.
         """
         indexes = {index for indexes, note in self._message_notes if note.lost for index in indexes}
         indexes |= {path[0] for path, notes in self._notes.items() if any(note.lost for note in notes)}

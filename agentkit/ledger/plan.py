@@ -24,8 +24,9 @@ class Cut:
             their results.
         tokens: The estimated number of tokens that the cut saves.
         altered: The places of blocks that were shortened or replaced by a note to save tokens.
-        uncached: The estimated number of remaining tokens after the first change. When a cut changes, the next
-            model call cannot read these tokens from the provider's prompt cache, but later model calls can.
+        uncached: The estimated number of tokens that follow the first dropped or changed message. When a cut
+            changes, the next model call cannot read these tokens from the provider's prompt cache. Later model
+            calls can read them.
         thinking: The places of omitted thinking blocks. The API refuses these blocks, because the cut changed
             earlier messages.
     """

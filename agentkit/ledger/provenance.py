@@ -1,8 +1,8 @@
 """Messages and conversations in the pipeline, with the origins of their blocks.
 
-An origin states which block of the caller's messages a block comes from. A `TracedMessage` is a message with its
-origin. A `TracedConversation` stores messages and origins in two lists instead of one object for each message.
-Long conversations are therefore created and sliced quickly.
+The origin of a block is the path of the block in the caller's messages, or a name if the pipeline added the block.
+A `TracedMessage` is a message with its origin. A `TracedConversation` stores messages and origins in two lists
+instead of one object for each message, so that long conversations are created and sliced quickly.
 """
 
 from __future__ import annotations

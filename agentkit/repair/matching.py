@@ -25,9 +25,9 @@ class Matches:
     """Result of matching the tool results of a conversation with the tool calls.
 
     Attributes:
-        results: Positions of the matched results. The key of each entry is the position of the call.
-        unmatched: Tool names of the unmatched results. The key of each entry is the position of the result.
-        duplicates: Positions of unmatched results that repeat the last result with the same call id.
+        results: Maps the index of each matched call to the index of its result.
+        unmatched: Maps the index of each unmatched result to the tool name of the result.
+        duplicates: Indexes of unmatched results that repeat the last result with the same call id.
     """
 
     results: dict[BlockIndex, BlockIndex] = field(default_factory=dict[BlockIndex, BlockIndex])
@@ -56,7 +56,7 @@ class _Calls:
     """Tool calls with the same id.
 
     Attributes:
-        open: The positions of the calls without a result.
+        open: The indexes of the calls without a result.
         phase: The phase of the last call. Messages without tool blocks divide a conversation into phases.
         tool_name: The tool name of the last call.
         last_result: The phase and the block of the last result. None if there is no result.

@@ -25,7 +25,7 @@ def find_normal_form(
     Args:
         conversation: Conversation to check.
         start: Index of the first message to check. None: the first message after the system prompt.
-        prefix: Properties of the messages before `start`. These messages must be in normal form.
+        prefix: Properties of the messages before `start`, which must be in normal form. None if `start` is None.
     """
     msgs = conversation.msgs
     tool, call, assistant = Feature.TOOL, Feature.CALL, Feature.ASSISTANT

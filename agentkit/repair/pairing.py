@@ -18,9 +18,9 @@ Example with the calls `c1` and `c2`, and the results `r1` and `r9`:
                                  user: "… the text of r9 …"
 
 Invariants. A conversation that needs no repair is returned as the same object. A repaired conversation needs no
-second repair, and the same input always gives the same output. The output has three kinds of messages: input
-messages, parts of one input message, and messages with added error results. The blocks of a message keep their
-order, except that results move to their calls.
+second repair, and equal inputs produce equal outputs. The output has three kinds of messages: input messages,
+parts of one input message, and messages with added error results. The blocks of a message keep their order, except
+that results move to their calls.
 
 Cost. The time for the check and the repair grows linearly with the number of messages and blocks. For a
 conversation that grows, `IncrementalRepair` checks only the new messages.
@@ -61,7 +61,7 @@ def repair_pairing(
 ) -> TracedConversation:
     """Returns the conversation with one result for each tool call, directly after the turn with the call.
 
-    A conversation that needs no repair is returned unchanged.
+    Returns `conversation` itself if it needs no repair.
     """
     if conversation.normal_form is None:
         conversation.normal_form = find_normal_form(conversation)
@@ -85,8 +85,8 @@ class IncrementalRepair:
     ) -> TracedConversation:
         """Returns the conversation with one result for each tool call, directly after the turn with the call.
 
-        A conversation that needs no repair is returned unchanged. The caller must not change `conversation.msgs`
-        later, because the next repair compares messages with this list.
+        Returns `conversation` itself if it needs no repair. The caller must not change `conversation.msgs` later,
+        because the next repair compares messages with this list.
         """
         msgs, previous = conversation.msgs, self._previous
         if previous and starts_with(msgs, previous[0]):
