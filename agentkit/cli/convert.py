@@ -110,7 +110,7 @@ async def _convert(
 def load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
     """Returns the messages and the request options of a log.
 
-    Prints the tools that only the provider can run to stderr, because these tools are omitted.
+    Tools that only the provider can run are omitted. The function prints a line about each of them on stderr.
 
     Raises:
         MessageError: The text is not a log in the format.

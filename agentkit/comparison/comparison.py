@@ -205,7 +205,7 @@ class _Comparison:
 
 
 async def _send(model: ChatModel, plan: Plan) -> RecordedCall:
-    """Sends a request, and measures the times of the model call. The opening of the client is not measured."""
+    """Sends a request, and measures the times of the model call. The times do not include opening the client."""
     await model.open()
     start, first_token = perf_counter(), None
     try:

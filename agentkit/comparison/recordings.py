@@ -30,6 +30,7 @@ from agentkit.errors import (
 from agentkit.json_values import as_object, make_json_safe
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_message, load_message
+from agentkit.reprs import describe_value
 
 __all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 
@@ -50,9 +51,9 @@ class RecordedCall:
 
     Attributes:
         reply: Reply of the model. None if the call failed.
-        error: Error of the call. None if there is a reply.
+        error: Error of the model call. None if there is a reply.
         first_token: Seconds from the request to the first token. None if unknown.
-        total: Seconds from the request to the end of the call. None if unknown.
+        total: Seconds from the request to the end of the model call. None if unknown.
     """
 
     reply: Msg | None = None
@@ -164,7 +165,8 @@ class RecordingFile:
         record = as_object(value)
         key = record.get("fingerprint")
         if not isinstance(key, str):
-            raise MessageError(place, "the recorded call has no fingerprint", "Fix or remove the line.")
+            reason = f"expected an object with a string `fingerprint`, got {describe_value(value)}"
+            raise MessageError(place, reason, "Fix or remove the line.")
         self._store(key, str(record.get("label")), RecordedCall.from_dict(record, place))
 
     def _store(self, key: str, label: str, call: RecordedCall) -> None:
@@ -182,7 +184,7 @@ class RecordingFile:
         return calls.get(label) or next(reversed(calls.values()), None)
 
     async def add(self, key: str, label: str, provider: str, model: str, call: RecordedCall) -> None:
-        """Appends a call to the file.
+        """Appends a recorded call to the file.
 
         Raises:
             OSError: The file cannot be written.

@@ -23,16 +23,16 @@ class ComparisonResult:
         label: Label of the model in the comparison.
         provider: Name of the provider.
         model: Name of the model.
-        plan: Plan of the call, with the request and the ledger. None if no request could be built.
-        tokens: Tokens of the prompt, counted before the call. None if no request could be built.
-        reply: Reply of the model. None if the call failed.
+        plan: Plan of the model call, with the request and the ledger. None if no request could be built.
+        tokens: Number of prompt tokens, counted before the model call. None if no request could be built.
+        reply: Reply of the model. None if no request could be built, or if the model call failed.
         error: Error that prevented the request, the reply or the recording. None if there was no error.
         first_token: Seconds from the request to the first text, thinking, tool call or media. None if the reply
             has no such content, or if a recording does not contain the time.
-        total: Seconds from the request to the end of the call. None if unknown.
-        price: Cost of the call, in the currency of the model's `Price`. None if the model has no `Price`, or if
-            the provider reported no usage.
-        fingerprint: Identifier of the call in a recording. Empty if no request could be built.
+        total: Seconds from the request to the end of the model call. None if unknown.
+        price: Cost of the model call, in the currency of the model's `Price`. None if the model has no `Price`, or
+            if the provider reported no usage.
+        fingerprint: Identifier of the model call in a recording. Empty if no request could be built.
         replayed: True if the reply, the error and the times come from a recording.
     """
 

@@ -1,7 +1,7 @@
 """Converts stored conversations of providers, AgentScope and LangChain to messages.
 
 The input is a log as JSON values, or as objects of an SDK or library. The output is a list of `Msg`, or the tools
-and other options of a logged request. Read `native` first. This module has the public functions.
+and other options of a logged request. Read `native` first. The module `native` has the public functions.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def load_agentscope(log: object) -> list[Msg]:
             Marks are labels that the application chose.
 
     Raises:
-        MessageError: If the log is not an AgentScope log, or if several agents in the log have messages.
+        MessageError: The log is not an AgentScope log, or several agents in the log have messages.
     """
     state = make_json_safe(log, "log", _dump_object)
     messages, summary = _find_messages(state)

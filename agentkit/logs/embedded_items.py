@@ -18,7 +18,7 @@ class EmbeddedItem(NamedTuple):
         wire: Name of the provider that defines the wire format.
         entry: JSON value of the message or item.
         next_id: Id of the item that follows a reasoning item of OpenAI. OpenAI accepts a reasoning item only
-            together with the next item. Empty for all other entries.
+            together with the next item. Empty for all other entries, and if no item with an id follows.
     """
 
     wire: str

@@ -46,10 +46,10 @@ def load_native(provider: str | Provider, log: object) -> list[Msg]:
             arguments of the SDK call, or the request body. The values may also be SDK objects.
 
     Raises:
-        MessageError: If the log is not in this format, or if it refers to messages that only the server stores.
-            Keys with such references are OpenAI's `previous_response_id`, `conversation` and `prompt`, Gemini's
+        MessageError: The log is not in this format, or refers to messages that only the server stores. Keys with
+            such references are OpenAI's `previous_response_id`, `conversation` and `prompt`, Gemini's
             `cachedContent`, and DashScope's `session_id` and `memory_id`.
-        ProviderError: If no provider has this name, or if the package of the provider has no loader.
+        ProviderError: No provider has this name, or the package of the provider has no loader.
     """
     if provider != "agentkit":
         log = parse_log_text(log)

@@ -36,7 +36,7 @@ def load_request_options(provider: str | LayoutSource, request: object) -> Reque
 
     Pass the result to `format` or `plan` as keyword arguments. Tools that the provider itself runs are omitted,
     because no other provider can run these tools. `list_server_tools` lists the omitted tools. An output format
-    without an object schema is also omitted.
+    that is not a schema, such as `{"type": "text"}`, is also omitted.
 
     Args:
         provider: Provider of the request, as a name, a `Provider`, a formatter or a `WireLayout`. Also accepts
@@ -45,9 +45,9 @@ def load_request_options(provider: str | LayoutSource, request: object) -> Reque
             the result is empty.
 
     Raises:
-        MessageError: If the name or the schema of a tool is missing or invalid.
-        ProviderError: If no provider has this name.
-        OptionError: If `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
+        MessageError: The name of a tool is missing, or the name or the schema of a tool is invalid.
+        ProviderError: No provider has this name.
+        OptionError: `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
 
     """
     layout = _find_layout(provider)
@@ -76,9 +76,9 @@ def list_server_tools(provider: str | LayoutSource, request: object) -> list[tup
         request: Native request, as in `load_request_options`.
 
     Raises:
-        MessageError: If the tools of the request are neither a list nor an object.
-        ProviderError: If no provider has this name.
-        OptionError: If `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
+        MessageError: The tools of the request are neither a list nor an object.
+        ProviderError: No provider has this name.
+        OptionError: `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
 
     """
     layout = _find_layout(provider)
@@ -97,8 +97,8 @@ def list_cache_markers(provider: str | LayoutSource, request: object) -> list[st
         request: Native request, or a list of messages.
 
     Raises:
-        ProviderError: If no provider has this name.
-        OptionError: If `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
+        ProviderError: No provider has this name.
+        OptionError: `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
 
     """
     layout = _find_layout(provider)

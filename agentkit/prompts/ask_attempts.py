@@ -13,8 +13,8 @@ If neither model call is possible, `ask` raises a `NoAnswerError`.
 
 A reply with tool calls is a result, even if it has no text.
 
-If a reply was cut off, refused or filtered, `ask` raises an error without a further call. The same request would
-probably fail again.
+If a reply was cut off, refused or filtered, `ask` raises an error without a further model call. The same request
+would probably fail again.
 """
 
 from __future__ import annotations

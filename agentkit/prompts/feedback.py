@@ -24,7 +24,7 @@ Error. Please try again.
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback on a reply. In a history, the feedback follows the reply. An adapter writes it as a user turn.
+    """Feedback on a reply. In a history, feedback follows the reply. An adapter writes feedback as a user turn.
 
     Attributes:
         label: Short name of the problem, such as `parse_error`.

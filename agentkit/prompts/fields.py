@@ -185,7 +185,8 @@ class SignatureField:
     def constraint_text(self) -> str:
         """Text about the constraints in a prompt, such as `greater than: 0`.
 
-        Some constraints, such as `pattern` and `strict`, are not in the text. Empty if there are no others.
+        Some constraints, such as `pattern` and `strict`, are not in the text. The text is empty if the field has
+        no other constraints.
         """
         return ", ".join(
             f"{_CONSTRAINT_TEXTS[name]}{value}"

@@ -61,7 +61,7 @@ def _read_first_word(reply: Reply) -> str:
 
 
 class _FirstWordParser(Parser[str]):
-    """Class of the parser `first_word`. With a `Literal` or an enum, the word must be exactly a member."""
+    """Class of the parser `first_word`. With a `Literal` or an enum, the word must equal the text of a member."""
 
     @overload
     def as_type(self, type: type[U]) -> Parser[U]: ...
@@ -81,7 +81,7 @@ class _FirstWordParser(Parser[str]):
 
 
 def _find_member(word: str, type: Any) -> Any:
-    """Returns the member whose text is exactly the word. The type is a `Literal` or an enum."""
+    """Returns the member of a `Literal` or an enum whose text equals the word."""
     value_type = get_value_type(type)
     if word not in map(str, map(_get_member_value, value_type.members)):
         options = ", ".join(shorten_repr(_get_member_value(member), 60) for member in value_type.members)
@@ -207,13 +207,13 @@ first_word: Final[Parser[str]] = _FirstWordParser(
 )
 """Parser that returns the first word of the reply.
 
-If the type of the parser is a `Literal` or an enum, the word must be exactly a member.
+If the type of the parser is a `Literal` or an enum, the word must equal the text of a member.
 """
 
 structured: Final[Parser[Any]] = _StructuredParser(
     "structured", _read_json, response_format="json_object", format=ReplyFormat(what="json")
 )
-"""Parser that returns the JSON of a reply. The request asks the provider for this JSON as structured output.
+"""Parser that returns the JSON value of a reply. The request asks the provider for structured output.
 
 Without a type, the request asks for any JSON object.
 """

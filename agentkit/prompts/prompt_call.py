@@ -113,7 +113,7 @@ class PromptCall:
         return {id(item) for item in (*self.history, *get_prefix(self.signature, get_inputs(self.request)))}
 
     def create_fallback(self) -> tuple[PromptCall, list[Msg]] | None:
-        """Returns the call with the fallback adapter, and its messages.
+        """Returns a `PromptCall` with the fallback adapter, and the messages that this adapter writes.
 
         Returns None if there is no fallback adapter, or if this adapter does not accept the request.
         """

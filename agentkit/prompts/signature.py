@@ -252,7 +252,10 @@ class SignatureMeta(type):
 
 
 def _check_other_bases(cls: SignatureMeta, edited: SignatureMeta, inherited: Collection[str]) -> None:
-    """Raises OptionError if a class would lose fields, because an edited signature has exactly its own fields."""
+    """Raises OptionError if an edited base class would hide fields of other base classes.
+
+    An edited signature has exactly its own fields, and ignores inherited fields.
+    """
     original = cast("SignatureMeta", edited.__mro__[1])
     lost = [name for name in inherited if name not in original.fields]
     if lost and edited is not cls:

@@ -24,9 +24,8 @@ class StreamedText:
     The text blocks are in the order of the reply, even if pieces of several blocks arrive alternately. A line
     break precedes a text block that begins with a section marker. A line break also separates two text blocks with
     a block of another type between them. The first characters of a block are held back while they may begin a
-    marker. The prefix `NAME:` with the viewer's name is
-    omitted, so the first characters of the reply are held back until they differ from this prefix. White space at
-    the start of the reply is omitted too.
+    marker. The prefix `NAME:` with the viewer's name is omitted, so the first characters of the reply are held
+    back until they differ from this prefix. White space at the start of the reply is omitted too.
 
     Args:
         viewer: Name of the agent for which the model replies. None if there is no viewer.

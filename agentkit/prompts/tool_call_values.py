@@ -20,7 +20,8 @@ def read_tool_calls(name: str, value: object, *, keep_ids: bool = False) -> list
     Args:
         name: Name of the field, for errors and new ids.
         value: JSON value, or JSON text, which may be damaged.
-        keep_ids: True to keep the `id` of each call that has one. All other calls get new ids.
+        keep_ids: True to keep the ids of the tool calls. Tool calls without an id get new ids. False to replace
+            all ids.
 
     Raises:
         ParseError: An entry is not a tool call.

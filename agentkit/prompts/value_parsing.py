@@ -164,7 +164,10 @@ def _list_options(value_type: ValueType) -> str:
 
 
 def _read_other(value: object, value_type: ValueType, is_json: bool) -> Any:
-    """Reads a text as JSON. If the JSON value does not fit the type, pydantic validates the text directly."""
+    """Reads a text as JSON. If the JSON value does not fit the type, pydantic validates the text directly.
+
+    If `is_json` is True, the order is reversed: a string is first validated directly, and then read as JSON.
+    """
     if not isinstance(value, str):
         return value_type.validate(value)
     if is_json:

@@ -65,8 +65,8 @@ class XMLStreamParser(FieldStreamParser):
         self._held_length = 0
         self._element = ""  # name of the current element: an output, or an element that is skipped
         self._closing = ""  # closing text of the comment or CDATA section that is skipped
-        self._is_output = False  # True inside of the element of an output
-        self._has_tags = False  # True after a tag inside of the element of an output
+        self._is_output = False  # True inside the element of an output
+        self._has_tags = False  # True after a tag inside the element of an output
         self._seen_names: set[str] = set()  # names of the elements that have begun
         self._has_stopped = False
 

@@ -101,7 +101,8 @@ class _Schema:
     def choose(self, names: set[str]) -> _Schema:
         """Returns the union member that fits a value with children of these names.
 
-        A value without children is a text. For such a value, returns the first member other than None.
+        A value without children is a text. For such a value, returns the first member other than None. If no
+        member fits, returns the first member that is neither a text nor None.
         """
         choices = [choice for choice in self.choices if choice.type != "null"]
         if not names:
@@ -196,7 +197,7 @@ _MAX_DEPTH: Final = 100
 
 
 def write_tags(value: object, tag: str) -> str:
-    """Writes a JSON value as nested tags on one line. Values inside of 100 other tags are written as texts.
+    """Writes a JSON value as nested tags on one line. Values inside 100 other tags are written as texts.
 
     >>> write_tags({"name": "R&D", "sizes": [1, None], "a b": []}, "team")
     '<team><name>R&amp;D</name><sizes><item>1</item><item /></sizes><entry key="a b" /></team>'
@@ -244,7 +245,7 @@ def read_tags(elements: Sequence[Element], annotation: Any) -> Iterator[Any]:
 
     The first value is read by the schema of the complete type. If the type is a union, each further value is read
     by the schema of one member. A number may be yielded as a text, because pydantic converts such a text. Tags
-    inside of 100 other tags are text.
+    inside 100 other tags are text.
 
     Raises:
         OptionError: The type has no JSON schema.

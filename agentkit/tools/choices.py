@@ -42,9 +42,10 @@ class ToolChoice(Validated):
         if (self.mode == "tool") != (self.name is not None):
             rule = "requires" if self.mode == "tool" else "cannot have"
             advice = "Pass a name with mode 'tool', and with no other mode."
-            raise MessageError("name", f"mode {self.mode!r} {rule} a name", advice)
+            reason = f"mode {self.mode!r} {rule} a name, got {shorten_repr(self.name, 60)}"
+            raise MessageError("name", reason, advice)
         if self.names and self.mode not in ("auto", "required"):
-            reason = f"mode {self.mode!r} cannot have a list of names"
+            reason = f"mode {self.mode!r} cannot have a list of names, got {shorten_repr(list(self.names), 200)}"
             raise MessageError("names", reason, "Pass mode 'auto' or 'required'.")
 
 
@@ -56,15 +57,16 @@ _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "requir
 def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> ToolChoice | None:
     """Converts a tool choice from the application, and checks that the chosen tools exist.
 
-    A list of names means that the model must call one of these tools. To allow a reply without a tool call as
-    well, use `{"mode": "auto", "names": […]}` or OpenAI's `allowed_tools`.
+    A list of names means that the model must call at least one of these tools. To allow a reply without a tool
+    call as well, use `{"mode": "auto", "names": […]}` or OpenAI's `allowed_tools`.
 
     Args:
-        choice: ToolChoice, mode, name of a tool, `{"name": …}`, or list of names.
+        choice: ToolChoice, mode, name of a tool, `{"name": …}`, or list of names. For None, the result is None.
         tools: Tools of the request. If there are no tools, the result for the modes `auto` and `none` is None.
 
     Raises:
-        OptionError: The choice is malformed, or names a tool that does not exist.
+        OptionError: The choice is malformed, names a tool that does not exist, or requires a tool call although
+            there are no tools.
         MessageError: The mode does not allow a name or a list of names.
     """
     if choice is None:
@@ -116,8 +118,8 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
 def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | None:
     """Returns the mode and the tool names of a tool choice that limits the model to some tools.
 
-    The choice has the key `names`, or has OpenAI's type `allowed_tools`. Returns None for any other choice. Tools
-    without a name are skipped, such as tools that the provider hosts.
+    The choice has the key `names`, or has OpenAI's type `allowed_tools`. Returns None for any other choice. In a
+    choice of the type `allowed_tools`, tools without a name are skipped, such as tools that the provider hosts.
     """
     if "names" in choice:
         names = choice["names"]
@@ -146,7 +148,6 @@ def _limit_to(mode: str, names: Sequence[object]) -> ToolChoice:
         reason = f"expected tool names (str), got {shorten_repr(list(names), 200)}"
         raise OptionError("tool_choice", reason, "Pass the names of tools.")
     if mode not in ("auto", "required", "any"):
-        raise OptionError(
-            "tool_choice", f"mode {mode!r} cannot have a list of names", "Pass mode 'auto' or 'required'."
-        )
+        reason = f"mode {mode!r} cannot have a list of names, got {shorten_repr(valid, 200)}"
+        raise OptionError("tool_choice", reason, "Pass mode 'auto' or 'required'.")
     return ToolChoice("auto" if mode == "auto" else "required", names=tuple(dict.fromkeys(valid)))

@@ -35,7 +35,7 @@ async def run_tool_calls(
         max_concurrency: Maximum number of calls that run at the same time. None means no limit.
 
     Raises:
-        OptionError: `calls` is not a list of tool calls, or `max_concurrency` is below 1.
+        OptionError: `calls` is not a list of tool calls, or `max_concurrency` is not an integer of at least 1.
         MessageError: A tool is invalid, or two tools have the same name.
     """
     if isinstance(calls, str | ToolUseBlock) or not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -60,7 +60,7 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # raised again below, so that no ExceptionGroup wraps it
+            except KeyboardInterrupt as error:  # raised after the task group, which would raise an ExceptionGroup
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():

@@ -15,8 +15,8 @@ __all__ = ["split_docstring"]
 def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
     """Splits a docstring in Google, NumPy, reST or Epydoc style.
 
-    Returns the description without the sections, and the descriptions of the parameters by name. A docstring in
-    any other style is returned as the description, unchanged.
+    Returns the description without the sections, and the descriptions of the parameters by name. For a docstring
+    in any other style, the description is the complete text, and there are no descriptions of parameters.
 
     Raises:
         MissingExtraError: `docstring-parser` is not installed.
@@ -55,7 +55,7 @@ def _indent_first_section(text: str) -> str:
 
 
 def _find_prose_after_sections(text: str) -> list[str]:
-    """Returns the unindented paragraphs after the sections of a docstring, because the parser omits them."""
+    """Returns the unindented paragraphs that follow a section of a docstring. The parser omits such paragraphs."""
     _, *sections = _SECTION.split(text)
     paragraphs = [part for section in sections for part in re.split(r"\n\s*\n", section.strip("\n"))]
     return [part for part in paragraphs if part and not part[0].isspace()]

@@ -1,4 +1,4 @@
-"""Runs the function of a tool with validated arguments. If the function fails, the tool result has the error."""
+"""Runs the function of a tool with validated arguments. If the function fails, the tool result names the error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentkit.tools.results import as_failure, as_refusal, as_result
 __all__ = ["run_tool", "validate_arguments"]
 
 MAX_ITEMS = 100_000
-"""Maximum number of items that are read from a generator. An endless generator would fill the memory."""
+"""Maximum number of items that are read from a generator. Unlimited reading could fill the memory."""
 
 
 async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUseBlock) -> ToolResultBlock:
@@ -92,7 +92,7 @@ async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | Non
 
 
 def _is_interruption(error: BaseException) -> bool:
-    """Returns True if an error is a keyboard interrupt, or a cancellation of the current task.
+    """Returns True if an error is or contains a keyboard interrupt, or a cancellation of the current task.
 
     On asyncio, a tool also raises a cancellation error if it awaits another task that is canceled. If the current
     task is not being canceled, this error is an ordinary failure of the tool.

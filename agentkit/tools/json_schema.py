@@ -92,7 +92,8 @@ def as_output_schema(output: object) -> OutputSchema | None:
     Args:
         output: `OutputSchema`, type, dict, or `"json_object"`. For a type, pydantic derives a schema, which is
             then closed (see `OutputSchema.closed`). A dict is a JSON schema, `{"name": …, "schema": …}`, or
-            OpenAI's `response_format`. `"json_object"` and `{"type": "json_object"}` ask for any JSON object.
+            OpenAI's `response_format`. `"json_object"` and `{"type": "json_object"}` ask for any JSON object. For
+            None, the result is None.
 
     Raises:
         OptionError: The value is not a schema.
@@ -125,7 +126,7 @@ def _check_type(schema: Mapping[str, Any]) -> None:
     declared: object = schema.get("type", [])
     types = cast("list[object]", declared) if isinstance(declared, list) else [declared]
     if not all(isinstance(name, str) and name in _JSON_TYPES for name in types):
-        reason = f"expected a type of JSON Schema at the root, got {shorten_repr(schema['type'], 60)}"
+        reason = f'the root type must be a JSON type such as "object", got {shorten_repr(schema["type"], 60)}'
         raise OptionError("response_format", reason, _ADVICE)
 
 
@@ -187,11 +188,12 @@ def _schema_from_dict(data: Mapping[str, Any]) -> OutputSchema:
             return OutputSchema(holder["schema"], name, holder.get("description"), holder.get("strict"))
         return OutputSchema(dict(data))
     except MessageError as error:
-        raise OptionError("response_format", error.reason, "Pass a JSON schema.") from None
+        path = error.place.removeprefix("OutputSchema").removeprefix("" if has_name else ".schema")
+        raise OptionError(f"response_format{path}", error.reason, "Pass a JSON schema.") from None
 
 
 def remove_titles(schema: Any) -> Any:
-    """Returns a schema without the titles that pydantic generates. A property with the name `title` remains."""
+    """Returns a schema without the keyword `title`, which pydantic generates. A property named `title` remains."""
     return map_schema(schema, lambda part: {key: item for key, item in part.items() if key != "title"})
 
 
@@ -230,7 +232,10 @@ def check_schema(schema: Any, place: str) -> bool:
 
 
 def close_schema(schema: Any) -> Any:
-    """Closes a schema, so that each object requires all its properties and allows no others."""
+    """Returns a closed copy of a schema, without default values.
+
+    In the copy, each object with properties requires all its properties and allows no others.
+    """
     return map_schema(schema, _close_object)
 
 

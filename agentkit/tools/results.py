@@ -28,7 +28,8 @@ MAX_TRACEBACK_CHARACTERS = 20_000
 def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
     """Converts the return value of a tool's function to the result of a tool call.
 
-    Blocks, MCP results and strings become the output of the result. Any other value becomes JSON text.
+    Blocks, MCP results and strings become the output of the result. Any other value becomes JSON text. For a value
+    that cannot be sent, the result has `is_error=True` and a text that says why.
     """
     if isinstance(value, ToolResultBlock):
         return replace(value, id=block.id, name=block.name)
@@ -95,5 +96,5 @@ def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
 
 
 def as_refusal(block: ToolUseBlock, reason: str) -> ToolResultBlock:
-    """Returns the result for a tool call that cannot run, or whose return value cannot be sent."""
+    """Returns a result with `is_error=True`, whose text is `reason`, shortened if necessary."""
     return ToolResultBlock(block.id, block.name, as_text(shorten(reason, MAX_ERROR_CHARACTERS)), is_error=True)

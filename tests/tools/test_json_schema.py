@@ -129,7 +129,7 @@ def test_a_schema_that_any_object_matches_is_still_a_schema(output: object) -> N
 def test_a_root_type_that_json_schema_does_not_define_is_refused(schema: dict[str, Any], actual: str) -> None:
     with pytest.raises(OptionError) as caught:
         as_output_schema(schema)
-    assert caught.value.reason == f"expected a type of JSON Schema at the root, got {actual}"
+    assert caught.value.reason == f'the root type must be a JSON type such as "object", got {actual}'
     assert caught.value.place == "response_format"
 
 

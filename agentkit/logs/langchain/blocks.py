@@ -1,4 +1,4 @@
-"""`read_block`: converts a content block of a LangChain message to a block of agentkit, by its type."""
+"""`read_block`: converts a content block of a LangChain message to a block of agentkit."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ def read_block(item: Any, provider: str, place: str) -> Block:
 
 
 def strip_indexes(item: object) -> _Object:
-    """Returns an object without its key `index`. Returns an empty dict if the value is not an object.
+    """Returns an object without its key `index`. The parts in its list `summary` lose this key, too.
+
+    Returns an empty dict if `item` is not an object.
 
     LangChain uses `index` to join the pieces of a stream. No provider accepts this key (langchain-openai:
     `_pop_index_and_sub_index`).

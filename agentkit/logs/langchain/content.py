@@ -30,7 +30,7 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
     block.
 
     Raises:
-        MessageError: If an entry of `tool_calls` is not an object.
+        MessageError: An entry of `tool_calls` is not an object.
     """
     provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
     fields = as_object(message.get("additional_kwargs"))
@@ -88,7 +88,7 @@ def _list_calls(message: _Object, place: str) -> list[_Call]:
     """Returns the tool calls that a message lists outside its content, each with its place.
 
     Raises:
-        MessageError: If a listed call is not an object.
+        MessageError: A listed tool call is not an object.
     """
     additional = as_object(message.get("additional_kwargs"))
     signatures = as_object(additional.get(_SIGNATURES))

@@ -50,7 +50,7 @@ def load_langchain(log: object) -> list[Msg]:
             such as the state of a graph.
 
     Raises:
-        MessageError: If the log is not a LangChain log, or if a message has blocks in an unsupported format.
+        MessageError: The log is not a LangChain log, or a message has blocks in an unsupported format.
     """
     state = make_json_safe(log, "log", _dump_object)
     items = cast("list[Any]", state) if isinstance(state, list) else _find_messages(as_object(state))
