@@ -7,20 +7,18 @@ and their results. The reader accepts all versions that begin with `ATIF-v1.`. T
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
-from agentkit.json_values import as_object, copy_json, ensure_json_safe
+from agentkit.json_values import as_object, copy_json
 from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
-from agentkit.messages.sources import Source, URLSource
+from agentkit.messages.sources import URLSource
 from agentkit.tools.error_marks import write_output
-from agentkit.tools.tool import as_tools
-from agentkit.training.chat_message_reader import ChatMessageReader
+from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
 from agentkit.training.content_reader import join_blocks
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
-from agentkit.training.row_tools import dump_tools
+from agentkit.training.row_tools import dump_tools, read_tools
 from agentkit.training.row_values import drop_none, get_list, get_object, get_others, get_text, refuse
 from agentkit.training.sample import Sample, Weight
 
@@ -34,7 +32,6 @@ _STEP_KEYS: Final = frozenset(
 )
 _CALL_KEYS: Final = frozenset({"tool_call_id", "function_name", "arguments"})
 _RESULT_KEYS: Final = frozenset({"source_call_id", "content"})
-_IMAGE_KEYS: Final = frozenset({"type", "source"})
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
 """Role of a message by the source of its step. If a step has no name, the role is also the speaker name."""
 _METADATA: Final = "atif"
@@ -50,9 +47,8 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
         reader.read(get_object(step, f"steps[{index}]"), f"steps[{index}]")
     if not reader.msgs:
         refuse("steps", "the trajectory has no steps")
-    agent: dict[str, Any] = copy_json(ensure_json_safe(reader.agent, "agent"))
-    tools = as_tools(get_list(agent, "tool_definitions", "agent"))
-    agent.pop("tool_definitions", None)
+    agent = get_others(reader.agent, {"tool_definitions"}, "agent") or {}
+    tools = read_tools({"tools": get_list(reader.agent, "tool_definitions", "agent")})
     extra = split_columns(row, ATIF.columns)
     if agent != _AGENT:
         extra["agent"] = agent
@@ -102,6 +98,8 @@ class _StepReader:
             self._add(step, place, source, join_blocks(content))
         else:
             refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {source!r}")
+        if not self.msgs[-1].content and not step.get("observation") and step.get("message") is None:
+            refuse(f"{place}.message", "the step has no message")
         observation = as_object(step.get("observation"))
         for index, result in enumerate(get_list(observation, "results", f"{place}.observation")):
             at = f"{place}.observation.results[{index}]"
@@ -122,8 +120,7 @@ class _StepReader:
         if ids:
             self.tokens[len(self.msgs)] = ids
         is_copied = step.get("is_copied_context") or step.get("llm_call_count") == 0
-        weight = as_object(step.get("extra")).get("weight", 0 if is_copied else None)
-        self._add(step, place, "assistant", join_blocks(blocks), weight)
+        self._add(step, place, "assistant", join_blocks(blocks), 0 if is_copied else None)
 
     def _read_call(self, call: dict[str, Any], place: str) -> Block:
         id, name = get_text(call, "tool_call_id", place), get_text(call, "function_name", place)
@@ -159,7 +156,8 @@ class _StepReader:
         timestamp = get_text(step, "timestamp", place) or None
         name = role if extra.get("name") is None else get_text(extra, "name", f"{place}.extra")
         self.msgs.append(Msg(name, content, role, None, timestamp, metadata))
-        self.weights.append(weight)
+        given = read_weight({"weight": extra.get("weight")}, f"{place}.extra")
+        self.weights.append(weight if given is None else given)
 
     def _read_content(self, content: object, place: str) -> list[Block]:
         if not isinstance(content, list):
@@ -170,12 +168,13 @@ class _StepReader:
     def _read_part(self, part: dict[str, Any], place: str) -> Block:
         source = as_object(part.get("source"))
         if part.get("type") == "image" and source:
-            image = self._messages.content.read_image(source, place)
-            others = {**(image.metadata or {})}
-            if others.get("media_type") == _get_media_type(image.source):
-                del others["media_type"]
-            metadata = {**(get_others(part, _IMAGE_KEYS, place) or {}), **({"source": others} if others else {})}
-            return replace(image, metadata=metadata or None)
+            path, media_type = get_text(source, "path", place), get_text(source, "media_type", place)
+            if not path:
+                refuse(place, "the image has no path")
+            metadata = get_others(part, {"type", "source"}, place) or {}
+            if others := get_others(source, {"path", "media_type"}, place):
+                metadata["source"] = others
+            return ImageBlock(_create_source(path, media_type), metadata=metadata or None)
         return self._messages.content.read([part], place)[0]
 
 
@@ -194,9 +193,15 @@ def _list_others(metadata: Mapping[str, Any] | None, keys: Collection[str]) -> d
     return {key: copy_json(value) for key, value in others.items() if key not in keys}
 
 
-def _get_media_type(source: Source) -> str:
+def _create_source(path: str, media_type: str) -> URLSource:
+    """Returns the source of an image. Omits a media type that `_get_media_type` returns without it."""
+    source = URLSource(path)
+    return source if media_type in ("", _get_media_type(source)) else URLSource(path, media_type)
+
+
+def _get_media_type(source: URLSource) -> str:
     """Returns the media type of an image. ATIF requires one, so an unknown type becomes `image/png`."""
-    return (source.guessed_type if isinstance(source, URLSource) else source.media_type) or "image/png"
+    return source.guessed_type or "image/png"
 
 
 # -- writing -----------------------------------------------------------------------------------------------------
@@ -296,9 +301,10 @@ def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str 
         if isinstance(block, TextBlock):
             parts.append({"type": "text", "text": block.text})
         elif isinstance(block, ImageBlock) and isinstance(block.source, URLSource):
-            losses.check_source(block.source, place)
-            source = {"media_type": _get_media_type(block.source), "path": block.source.url}
-            parts.append({"type": "image", "source": source})
+            url, media_type = block.source.url, _get_media_type(block.source)
+            if _create_source(url, media_type) != block.source:
+                losses.check_source(block.source, place)
+            parts.append({"type": "image", "source": {"media_type": media_type, "path": url}})
         else:
             losses.add_block(block, place)
     return parts

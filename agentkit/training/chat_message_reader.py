@@ -91,11 +91,13 @@ class ChatMessageReader:
         name = get_text(values, "name", place)
         if role == "assistant":
             blocks = self._read_reply(values, place)
+            _check_content(values, blocks, place)
             keys = _REPLY_KEYS.difference(_list_unread(values, blocks))
             return build_msg(name or "assistant", join_blocks(blocks), "assistant", values, keys, place)
         if role in ("system", "developer", "user"):
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
             blocks = self.content.read(values.get("content"), f"{place}.content")
+            _check_content(values, blocks, place)
             return build_msg(name or msg_role, join_blocks(blocks), msg_role, values, _TEXT_KEYS, place)
         return refuse(f"{place}.role", f"expected a role such as 'user' or 'assistant', got {role!r}")
 
@@ -214,6 +216,11 @@ def build_msg(
         return build_trusted(name, content, role)
     others = get_others(values, keys, place)
     return Msg(name, content, role, metadata=others) if others else build_trusted(name, content, role)
+
+
+def _check_content(values: dict[str, Any], blocks: Sequence[Block], place: str) -> None:
+    if not blocks and values.get("content") is None:
+        refuse(f"{place}.content", "the message has no content")
 
 
 def _list_unread(values: dict[str, Any], blocks: Sequence[Block]) -> list[str]:

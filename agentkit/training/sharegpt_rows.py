@@ -70,6 +70,8 @@ class _TurnReader:
         turn = get_object(value, place)
         names = ("from" if "from" in turn else "role", "value" if "value" in turn else "content")
         speaker, text = turn.get(names[0]), get_text(turn, names[1], place)
+        if turn.get(names[1]) is None:
+            refuse(f"{place}.{names[1]}", "the turn has no text")
         self.weights.append(read_weight(turn, place))
         keys = {*names, *MASKS}
         if speaker in _REPLY:
@@ -88,6 +90,8 @@ class _TurnReader:
 
     def _read_calls(self, text: str, place: str) -> Iterator[ToolUseBlock]:
         value: object = parse_if_text(text, f"{place}.value")
+        if value == []:
+            refuse(f"{place}.value", "the turn has no tool calls")
         for item in cast("list[object]", value) if isinstance(value, list) else [value]:
             yield self.messages.read_call(item, f"{place}.value")
 

@@ -593,6 +593,26 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
         {"messages": [{"role": "user", "content": 1}]},
         r"messages\[0\].content: expected a string",
     ),
+    "no content": (
+        "openai",
+        {"messages": [{"role": "user"}]},
+        r"messages\[0\].content: the message has no content",
+    ),
+    "an empty reply": (
+        "trl",
+        {"messages": [{"role": "assistant", "content": None, "tool_calls": []}]},
+        r"messages\[0\].content: the message has no content",
+    ),
+    "no text": (
+        "sharegpt",
+        {"conversations": [{"from": "gpt", "text": "a"}]},
+        r"\[0\].content: the turn has no text",
+    ),
+    "no calls": (
+        "sharegpt",
+        {"conversations": [{"from": "function_call", "value": "[]"}]},
+        r"conversations\[0\].value: the turn has no tool calls",
+    ),
     "a part": (
         "openai",
         {"messages": [{"role": "user", "content": [{"type": "x"}]}]},
