@@ -3,8 +3,8 @@
 For applications:
 
 - `LoopbackServer` is a local HTTP server that imitates the APIs of all installed providers. Each prepared reply is
-  a `PlayableReply`, such as a message, a text, a `Reply` with delays and faults, or a `LoopbackError`. The server
-  stores each request as a `RecordedRequest`.
+  a `PlayableReply`, such as a message, a string, a `Reply` with delays and faults, or a `LoopbackError`. The
+  server stores each request as a `RecordedRequest`.
 - `ScriptedModel` is a `ChatModel` that returns prepared replies (`ScriptedReply`) without HTTP. The model stores
   each call as a `ScriptedCall`.
 - `demo_reply` creates replies, including tool calls, by simple rules. `python -m agentkit.testing` serves such

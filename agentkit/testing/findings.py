@@ -8,7 +8,7 @@ __all__ = ["collect_findings", "describe_error"]
 
 
 def collect_findings(place: str, findings: Iterable[str]) -> Iterator[str]:
-    """Yields each finding as "PLACE: FINDING". An exception of the checked code is also yielded as a finding."""
+    """Yields each finding as "PLACE: FINDING". Also yields an exception of the checked code as a finding."""
     try:
         for finding in findings:
             yield f"{place}: {finding}"
@@ -23,5 +23,5 @@ def describe_error(error: BaseException) -> str:
     try:
         sentence = str(error)
     except Exception:
-        sentence = "the method `__str__` of the exception raises another exception"
+        sentence = "the method `__str__` of the exception raises an exception"
     return f"{type(error).__name__}: {sentence[:500]}"

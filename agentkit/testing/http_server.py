@@ -28,7 +28,7 @@ class HttpServer(ThreadingHTTPServer):
     """HTTP server on a port of 127.0.0.1 with one thread for each connection.
 
     Attributes:
-        receive: Function that returns the response to a request.
+        receive: Function that records a request and returns its response (see `Receive`).
         faults: Exceptions that occurred in the threads.
         connections: Sockets of the open connections.
     """
@@ -48,7 +48,7 @@ class HttpServer(ThreadingHTTPServer):
         self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Records the current exception. Ignores an `OSError`, because it means that the client disconnected."""
+        """Records the current exception. Ignores an `OSError`, which means that the client disconnected."""
         error = sys.exc_info()[1]
         if error is not None and not isinstance(error, OSError):
             self.faults.append(error)

@@ -181,7 +181,7 @@ def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> 
 
 
 def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the token count of a request does not count the base64 data of an image as text."""
+    """Checks that the token count of a request does not include the base64 data of an image as text."""
     image = ImageBlock(Base64Source("image/png", _IMAGE_DATA))
     request = _lower(provider, model, [Msg("Ann", [TextBlock(_QUESTION), image], "user")]).request
     if _IMAGE_DATA not in json_text(request):
@@ -192,7 +192,7 @@ def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> I
 
 
 def _check_text_documents(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the token count of a request counts the text of a text document that is sent as base64 data."""
+    """Checks that the token count of a request includes the text of a text document, even as base64 data."""
     document = DocumentBlock.from_bytes(b"documentText " * 10, "text/plain")
     request = _lower(provider, model, [Msg("Ann", [TextBlock(_QUESTION), document], "user")]).request
     data = cast("Base64Source", document.source).data

@@ -45,7 +45,7 @@ _MSGS: Final = [Msg("system", "Be brief.", "system"), Msg("Ann", "Where is it?",
 
 
 def make_tools() -> list[Tool]:
-    """Returns two tools whose names and descriptions can be found in a request."""
+    """Returns two tools with unique descriptions, so that a check can find the tools in a request."""
     look = Tool("look", "toolLook", copy.deepcopy(_PARAMETERS))
     return [look, Tool("count", "toolCount", {"type": "object", "properties": {}})]
 
@@ -72,7 +72,7 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that each tool choice that the target accepts gives a different request."""
+    """Checks that each tool choice that the target accepts results in a different request."""
     modes = formatter.capabilities().tools.choices
     choices: list[str | None] = [None, *sorted(modes & {"none", "required"})]
     choices += ["look", "count"] if "tool" in modes else []
@@ -81,7 +81,7 @@ def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
         text = json_text(_request(formatter, tools=make_tools(), tool_choice=choice))
         if text in choices_by_request:
             other = choices_by_request[text]
-            yield f"tool_choice={choice!r} gives the same request as tool_choice={other!r}"
+            yield f"tool_choice={choice!r} results in the same request as tool_choice={other!r}"
         choices_by_request.setdefault(text, choice)
 
 
@@ -125,7 +125,7 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
     if changed:
         yield f"building a request changes {changed}"
     if json_text(request()) != text:
-        yield "building a request again with the same tools and schema gives a different request"
+        yield "building a request again with the same tools and schema results in a different request"
     clear_containers(first)
     shared = _find_change(tools, output)
     if shared and not changed:

@@ -1,4 +1,4 @@
-"""Checks that a parser loses no content, gives the same message for a reply and its stream, and never crashes."""
+"""Checks that a parser loses no content, never crashes, and returns equal messages for a reply and its stream."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _check_unknown_events(parser: type[StreamParserBase]) -> Iterator[str]:
         except Exception as error:
             yield f"an unknown event raises {describe_error(error)} instead of a MessageError"
     if reader.finish().finish_reason is None:
-        yield "a stream that breaks off gives a message without a finish reason"
+        yield "a stream that breaks off results in a message without a finish reason"
 
 
 # -- one reply ----------------------------------------------------------------------------------------------------
@@ -85,13 +85,14 @@ def _check_sample(provider: Provider, whole: object, events: Events) -> Iterator
     originals = copy.deepcopy((whole, events))
     reply = parser.parse_response(whole)
     if parser.parse_response(json.dumps(whole) if isinstance(whole, dict) else whole) != reply:
-        yield "the JSON text of a reply gives a different message than the dict of the reply"
+        yield "the JSON text of a reply results in a different message than the dict of the reply"
     for size in (1, 7, 10_000_000) if isinstance(events, bytes) else (1,):
         streamed = _read_stream(parser, events, size)
         if streamed != reply:
             pieces = f"{size} bytes at a time" if isinstance(events, bytes) else "event by event"
             difference = _find_difference(reply, streamed)
-            yield f"the stream, read {pieces}, gives a different message than the complete reply: {difference}"
+            fault = "results in a different message than the complete reply"
+            yield f"the stream, read {pieces}, {fault}: {difference}"
     if (whole, events) != originals:
         yield "the parser changed its input"
     if Msg.from_dict(reply.to_dict()) != reply:
@@ -213,12 +214,12 @@ def _check_broken(parser: type[StreamParserBase], whole: object, events: Events)
             yield f"a stream that ends after {end} of {total} raises {describe_error(error)}"
             break
         if reply.finish_reason is None:
-            yield f"a stream that ends after {end} of {total} gives a message without a finish reason"
+            yield f"a stream that ends after {end} of {total} results in a message without a finish reason"
             break
 
 
 def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
-    """Yields changed copies of a reply, each with a description of the change: a missing key or another value."""
+    """Yields changed copies of a reply, each with a description of the change: a missing key or a new value."""
     if not isinstance(whole, dict):
         return
     reply = cast("dict[str, Any]", whole)
@@ -234,13 +235,13 @@ def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
 
 
 def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
-    """Checks that parsing the same reply again gives the same message, even after other replies."""
+    """Checks that parsing the same reply again returns the same message, even after other replies."""
     first = [parser.parse_response(whole) for whole, *_ in samples]
     again = [parser.parse_response(whole) for whole, *_ in reversed(samples)][::-1]
     for number, (reply, other) in enumerate(zip(first, again, strict=True)):
         if reply != other:
             difference = _find_difference(reply, other)
-            yield f"samples[{number}] gives a different message if parsed again: {difference}"
+            yield f"samples[{number}] results in a different message if parsed again: {difference}"
 
 
 def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:

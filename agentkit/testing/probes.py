@@ -132,7 +132,7 @@ def _values(request: object) -> Iterator[Any]:
 
 
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the text or the signature of thinking is in the request if the ledger lists it as sent."""
+    """Checks that a request has the text or signature of thinking if the ledger lists the thinking as sent."""
     target = formatter.capabilities()
     if target.issuer is None or target.thinking.mode == "never":
         return
@@ -151,7 +151,7 @@ def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
 def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
     """Checks that a request contains no signature of thinking from another provider.
 
-    The request must not contain the text of the thinking either if the ledger lists the thinking as dropped.
+    If the ledger lists the thinking as dropped, the request must not contain the text of the thinking either.
     """
     plan = formatter.lower(CONVERSATIONS["thinking from another provider"])
     dispositions = {entry.place: entry.disposition.word for entry in plan.ledger.entries}

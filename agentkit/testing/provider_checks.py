@@ -52,8 +52,9 @@ def check_provider(
 
     The checks test these rules:
 
-    - Building a request causes no I/O and does not change the conversation. The same conversation always gives the
-      same JSON, and no two requests share lists or dicts. These rules also hold for invalid conversations.
+    - Building a request causes no I/O and does not change the conversation. The same conversation always
+      results in the same JSON, and no two requests share lists or dicts. These rules also hold for invalid
+      conversations.
     - A request pairs tool calls with results. The request contains all content that the ledger lists as sent:
       texts, media, thinking, names, roles and arguments. The request also contains the tools, the strict flag of
       each tool, the tool choice and the response format.
@@ -62,8 +63,9 @@ def check_provider(
       the request, the error is assigned to the right message.
     - The endpoint sends the request, the model and the parameters. Its classification of errors never raises an
       exception.
-    - `load_native` returns messages that give the same request again. For invalid input, `load_native` raises only
-      `AgentkitError`. Content of an unexpected type is refused, or becomes an `InvalidBlock`.
+    - A request that is built from the messages of `load_native` equals the original request. For invalid input,
+      `load_native` raises only `AgentkitError`. Content of an unexpected type is refused, or becomes an
+      `InvalidBlock`.
     - The parser returns the same message for a complete reply and for its stream, however the stream is split. The
       message has all texts and arguments, the usage and the finish reason. At least one sample must report usage.
 
@@ -159,7 +161,7 @@ def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Ite
         yield "a request that is built from the loaded messages differs from the original request"
     for mark, role in (("markAsked", "user"), ("markAnswer", "assistant")):
         if any(mark in msg.text and msg.role not in (role, "system") for msg in loaded):
-            yield f"a turn with role {role!r} has another role after loading"
+            yield f"a turn with role {role!r} has a different role after loading"
 
 
 def _check_unreadable_turn(provider: Provider, model: str | None) -> Iterator[str]:

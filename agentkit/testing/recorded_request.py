@@ -21,7 +21,7 @@ class RecordedRequest:
         headers: Headers with lower-case names.
         body: Decoded JSON body. None if the body is not JSON.
         raw: Bytes of the body.
-        model: Requested model.
+        model: Requested model. Empty if the request names no model.
         streamed: True if the request asks for a stream.
         refused: Error message that the server sent because the request is invalid, for example because of an
             unpaired tool call. None if the server accepted the request.

@@ -91,7 +91,7 @@ class Reply:
 PlayableReply: TypeAlias = (
     "Msg | str | Mapping[str, Any] | bytes | Reply | LoopbackError | Callable[[dict[str, Any]], PlayableReply]"
 )
-"""Prepared reply of the loopback server: a message, a text, a native reply, a `Reply` or a `LoopbackError`.
+"""Prepared reply of the loopback server: a message, a string, a native reply, a `Reply` or a `LoopbackError`.
 
 A native reply has the provider's wire format. A function that takes the decoded request and returns a
 `PlayableReply` is also accepted.

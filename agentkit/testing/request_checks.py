@@ -67,7 +67,7 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
         yield f"the request is not JSON: {error}"
         return
     if json_text(formatter.lower(msgs).request) != text:
-        yield "building a request again from the same conversation gives a different request"
+        yield "building a request again from the same conversation results in a different request"
     with record_io() as events:
         formatter.lower(msgs)
     if events:

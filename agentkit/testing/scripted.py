@@ -26,7 +26,7 @@ from agentkit.reprs import bounded_repr, shorten_repr
 __all__ = ["ScriptedCall", "ScriptedModel", "ScriptedReply"]
 
 ScriptedReply: TypeAlias = Msg | str | Exception
-"""Prepared reply of a `ScriptedModel`: a message, a text, or an exception that the model call raises."""
+"""Prepared reply of a `ScriptedModel`: a message, a string, or an exception that the model call raises."""
 
 _PIECE_SIZE = 8  # maximum number of characters in each event of a stream
 
@@ -225,7 +225,8 @@ class _ScriptParser(StreamParserBase):
     def finish(self) -> Msg:
         """Returns the prepared message.
 
-        If the prepared reply is a text or the stream broke off, returns a message with the blocks that arrived.
+        If the prepared reply is a string, or if the stream broke off, returns a message with the blocks that
+        arrived.
         """
         msg = super().finish()
         if self._played is None or self._played.finish_reason is not None:

@@ -51,9 +51,10 @@ class FakeService(ABC):
         return {"error": {"message": error.message, "code": error.code}}
 
     def get_error_code(self, error: LoopbackError) -> str:
-        """Returns the code of an error. Without a code, returns the code in `error_codes` for the status.
+        """Returns the code of an error.
 
-        If `error_codes` does not contain the status, returns the code for 500 (statuses from 500 on) or for 400.
+        If the error has no code, returns the code in `error_codes` for its status. If `error_codes` does not
+        contain the status, returns the code for 500 (statuses from 500 on) or for 400.
         """
         codes = self.error_codes
         return error.code or codes.get(error.status) or codes[500 if error.status >= 500 else 400]

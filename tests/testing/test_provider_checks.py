@@ -225,7 +225,7 @@ def test_a_parser_that_reads_streams_and_complete_replies_alike_conforms() -> No
 
 def test_a_stream_that_differs_from_the_complete_reply_is_reported() -> None:
     report = list_faults(with_parser(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
-    assert "Parser, samples[0]: the stream, read event by event, gives a different message" in report
+    assert "Parser, samples[0]: the stream, read event by event, results in a different message" in report
 
 
 def test_a_parser_that_fails_at_an_unknown_event_is_reported() -> None:

@@ -345,8 +345,14 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         with_convert(sound, base=MAGPIE.override({"tools.strict": STRICT})),
         "the strict flag of a tool is not sent",
     ),
-    "drops tool_choice": (without_key("choice"), "tool_choice='none' gives the same request as tool_choice=None"),
-    "forces any tool instead of the chosen tool": (with_edited_requests(_any_choice), "gives the same request as"),
+    "drops tool_choice": (
+        without_key("choice"),
+        "tool_choice='none' results in the same request as tool_choice=None",
+    ),
+    "forces any tool instead of the chosen tool": (
+        with_edited_requests(_any_choice),
+        "results in the same request as",
+    ),
     "drops thinking": (without_parts("thinking"), "thinking is not sent back"),
     "drops the proof of thinking": (with_edited_parts(_without_proof), "thinking is not sent back"),
     "sends the thinking of another issuer": (
@@ -495,7 +501,7 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "loads all messages as user messages": (
         _with_edited_log(lambda msgs: [*map(_other_role, msgs)]),
-        "has another role after loading",
+        "has a different role after loading",
     ),
     "raises for a value that is not a log": (
         replace(PROVIDER, load_native=_fragile),
@@ -640,7 +646,7 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "loses the usage of streams": (
         with_parser(NoUsageInStreams),
-        "gives a different message than the complete reply",
+        "results in a different message than the complete reply",
     ),
     "loses the finish reason": (with_parser(NoReason), "finish reason: expected length, got stop"),
     "loses thinking": (
@@ -648,14 +654,17 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
         "'I should look first.' under the key 'thinking' is not in the message",
     ),
     "loses the proof of thinking": (with_parser(NoProof), "thinking: "),
-    "loses arguments in pieces": (with_parser(FirstPiece), "gives a different message than the complete reply"),
+    "loses arguments in pieces": (
+        with_parser(FirstPiece),
+        "results in a different message than the complete reply",
+    ),
     "loses arguments": (with_parser(NoArguments), "no tool call of the message has the arguments"),
     "loses the second call": (with_parser(OneCall), "calls: "),
     "joins calls": (with_parser(OnePart), "calls: "),
     "changes call ids": (with_parser(OtherIds), "call id: expected "),
     "breaks at an unknown event": (with_parser(Fragile), "an unknown event raises KeyError"),
     "breaks at a reply without a part": (with_parser(FragileWhole), "a reply without 'parts' raises KeyError"),
-    "mixes replies": (with_parser(Forgetful), "gives a different message"),
+    "mixes replies": (with_parser(Forgetful), "results in a different message"),
     "changes the reply": (with_parser(EatingParser), "the parser changed its input"),
     "exits": (with_parser(ExitingParser), "raises SystemExit"),
     "names another issuer": (with_parser(Foreign), "Foreign: `issuer` is 'somebody'"),
