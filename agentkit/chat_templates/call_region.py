@@ -198,7 +198,7 @@ class CallRegion:
             self._builder.close((*self._key, 0))
         for index, call in enumerate(calls):
             key = (*self._key, index)
-            self._add_call(call, index)
+            self._add_call(key, call, index)
             if call.has_more:
                 self._builder.add_metadata(key, reply_text=text)
             is_complete = bool(marker) or self._form.is_complete(call)
@@ -206,8 +206,8 @@ class CallRegion:
             if is_complete:
                 self._builder.close(key)
 
-    def _add_call(self, call: _Call, index: int) -> None:
-        key, builder, arguments = (*self._key, index), self._builder, call.arguments
+    def _add_call(self, key: BlockKey, call: _Call, index: int) -> None:
+        builder, arguments = self._builder, call.arguments
         if not builder.get_call_id(key):
             builder.add_tool_call(key, self._choose_id(call.id, index), call.name)
         if index or self._first is None:
@@ -239,7 +239,7 @@ class _StreamedCall(TextRegion):
     def __init__(
         self, builder: ReplyBuilder, key: BlockKey, id: str, name: str, scan: _ObjectScan | None = None
     ) -> None:
-        super().__init__(builder, key, is_thinking=False, strips=True)
+        TextRegion.__init__(self, builder, key)  # faster than `super()`
         self._name = name
         self._scan = scan
         builder.add_tool_call(key, id, name)

@@ -10,6 +10,7 @@ from agentkit.argument_checks import check_choice, check_names, check_option
 from agentkit.chat_templates.response_contents import CONTENTS, check_content_args, check_transform
 from agentkit.chat_templates.response_markers import MarkerPattern, MarkerWatch, Role
 from agentkit.errors import OptionError
+from agentkit.replies.partial_blocks import PartialPlainText, PartialText, PartialThinking
 
 __all__ = ["ResponseField", "ResponseFields", "THINKING_FIELDS"]
 
@@ -42,6 +43,9 @@ class ResponseField:
             becomes blocks has one block for each value in both cases.
         join: Text between the values of the field, which then become one text. Requires `repeats`. None keeps the
             list.
+        text_kind: Type of the text blocks or thinking blocks with the text of the field. None if the field becomes
+            no such block.
+        strips: True to remove white space around the text of such a block.
     """
 
     name: str
@@ -54,6 +58,8 @@ class ResponseField:
     transform_each: bool = False
     repeats: bool = False
     join: str | None = None
+    text_kind: type[PartialText] | None = None
+    strips: bool = True
 
     @classmethod
     def read(cls, name: str, spec: object) -> ResponseField:
@@ -83,7 +89,11 @@ class ResponseField:
         opened, closed = (MarkerPattern.read(options, key, place) for key in ("open", "close"))
         _check_groups(opened, closed, transform, place)
         required = not options.get("optional", True)
-        return cls(name, opened, closed, content, arguments, required, transform, each, bool(repeats), join)
+        kind = PartialThinking if name in THINKING_FIELDS else PartialPlainText if name == "content" else None
+        strips = content != "text" or bool(arguments.get("strip", True))
+        return cls(
+            name, opened, closed, content, arguments, required, transform, each, bool(repeats), join, kind, strips
+        )
 
 
 def _check_groups(opened: MarkerPattern | None, closed: MarkerPattern | None, transform: Any, place: str) -> None:
@@ -102,6 +112,8 @@ class ResponseFields:
             response template has no such field.
         anchor: Marker in the prompt after which a reply starts.
         defaults: Default values by field name, for fields that a reply does not contain.
+        watches: The `MarkerWatch` for the text of each field. If `implicit` is None, the key None stands for the
+            text outside all fields.
         needs_context: True if the match of a marker may depend on the text before the marker.
     """
 
@@ -131,15 +143,10 @@ class ResponseFields:
             advice = "Pass the text in the prompt after which a reply starts."
             raise OptionError(f"{_PLACE}.start_anchor", "is missing", advice)
         self.anchor = anchor
-        self._watches = {name: self._watch(item) for name, item in self.fields.items()}
-        self._watches[""] = self._watch(self.implicit)
-        self.needs_context = any(watch.needs_context for watch in self._watches.values())
+        self.watches = {item: self._create_watch(item) for item in {self.implicit, *self.fields.values()}}
+        self.needs_context = any(watch.needs_context for watch in self.watches.values())
 
-    def watch(self, current: ResponseField | None) -> MarkerWatch:
-        """Returns the `MarkerWatch` for the text of a field. None means the text outside all fields."""
-        return self._watches["" if current is None else current.name]
-
-    def _watch(self, current: ResponseField | None) -> MarkerWatch:
+    def _create_watch(self, current: ResponseField | None) -> MarkerWatch:
         if current is not None and current.open is not None:
             return MarkerWatch([("close", current, current.close)] if current.close else [])
         markers: list[tuple[Role, ResponseField, MarkerPattern]] = [

@@ -169,6 +169,9 @@ class MarkerMatch(NamedTuple):
     captures: Mapping[str, str]
 
 
+_Cache: TypeAlias = dict[str, tuple[MarkerMatch | None, int]]
+
+
 class MarkerWatch:
     """Search for the first of several markers in a text.
 
@@ -181,7 +184,8 @@ class MarkerWatch:
     def __init__(self, markers: Sequence[tuple[Role, ResponseField, MarkerPattern]]) -> None:
         self._markers = tuple(markers)
         self.needs_context = any(marker.needs_context for _, _, marker in self._markers)
-        self._cache: dict[tuple[str, bool], tuple[MarkerMatch | None, int]] = {}
+        self._cached_length = 0 if self.needs_context else _CACHED_LENGTH
+        self._caches: tuple[_Cache, _Cache] = ({}, {})  # results for both values of `skips_empty`
         ascii_texts = map(chr, range(128))
         self._plain = set[str]() if self.needs_context else {c for c in ascii_texts if not self._may_start(c)}
         self.is_plain: Callable[[str], bool] = self._plain.issuperset
@@ -224,14 +228,14 @@ class MarkerWatch:
             index, the result has the longest of them. If no marker is complete: None, and the number of characters
             before the first possible start of a marker. The caller must hold back the characters from there on.
         """
-        if is_end or self.needs_context or len(text) - start > _CACHED_LENGTH:
+        if is_end or len(text) - start > self._cached_length:
             return self._search_parts(text, start, is_end=is_end, skips_empty=skips_empty)
-        key = text[start:], skips_empty
-        result = self._cache.get(key)
+        cache, key = self._caches[skips_empty], text[start:]
+        result = cache.get(key)
         if result is None:
-            if len(self._cache) >= _MAX_CACHED:
-                self._cache.clear()
-            result = self._cache[key] = self._search_parts(text, start, is_end=False, skips_empty=skips_empty)
+            if len(cache) >= _MAX_CACHED:
+                cache.clear()
+            result = cache[key] = self._search_parts(text, start, is_end=False, skips_empty=skips_empty)
         return result
 
     def _search_parts(

@@ -11,6 +11,7 @@ from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseFie
 from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRegion
 from agentkit.chat_templates.response_splitter import ResponseSplitter
 from agentkit.replies.builder import ReplyBuilder
+from agentkit.replies.partial_blocks import PartialThinking
 from agentkit.tools.tool import Tool
 
 __all__ = ["ResponseReader"]
@@ -89,19 +90,14 @@ class ResponseReader(ResponseSplitter):
         """Begins the region of a field."""
         self._count += 1
         self._found.add(field.name)
-        self._region = self._create(field, captures, marker, (self._count,))
-
-    def _create(
-        self, field: ResponseField, captures: Mapping[str, str], marker: str, key: tuple[int, ...]
-    ) -> Region:
-        if self._form is not None and field is self._form.field:
+        builder, key = self._builder, (self._count,)
+        if field.text_kind is not None:
+            self._region = TextRegion(builder, key, field.text_kind, field.strips)
+        elif self._form is not None and field is self._form.field:
             digest, tools, used = self._digest_text(), self._tools, self._used_ids
-            return CallRegion(self._builder, key, self._form, captures, marker, tools, digest, used)
-        is_thinking = field.name in THINKING_FIELDS
-        if is_thinking or field.name == "content":
-            strips = field.content != "text" or field.content_args.get("strip", True)
-            return TextRegion(self._builder, key, is_thinking=is_thinking, strips=strips)
-        return ValueRegion(self._builder, field)
+            self._region = CallRegion(builder, key, self._form, captures, marker, tools, digest, used)
+        else:
+            self._region = ValueRegion(builder, field)
 
     def _digest_text(self) -> str:
         """Returns a digest of the prompt and of the reply up to the end of the current marker."""
@@ -121,7 +117,7 @@ class ResponseReader(ResponseSplitter):
         if self._region is not None:
             self._region.close(captures, marker)
         if self._is_finishing and not marker:
-            is_thinking = isinstance(self._region, TextRegion) and self._region.is_thinking
+            is_thinking = isinstance(self._region, TextRegion) and self._region.kind is PartialThinking
             is_damaged = isinstance(self._region, CallRegion) and self._region.is_damaged
             self.is_cut_off = is_thinking or is_damaged
         self._region = None

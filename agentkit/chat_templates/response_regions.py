@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 from agentkit.chat_templates.response_contents import apply_transform, parse_content
 from agentkit.chat_templates.response_fields import ResponseField
 from agentkit.replies.builder import BlockKey, ReplyBuilder
-from agentkit.replies.partial_blocks import PartialPlainText, PartialThinking
+from agentkit.replies.partial_blocks import PartialPlainText, PartialText
 from agentkit.reprs import describe_value
 
 __all__ = ["Region", "TextRegion", "ValueRegion", "parse_value"]
@@ -41,14 +41,15 @@ class TextRegion:
     white space.
 
     Attributes:
-        is_thinking: True if the text is the thinking of the model.
+        kind: Type of the block: text or thinking.
     """
 
-    def __init__(self, builder: ReplyBuilder, key: BlockKey, *, is_thinking: bool, strips: bool) -> None:
+    def __init__(
+        self, builder: ReplyBuilder, key: BlockKey, kind: type[PartialText] = PartialPlainText, strips: bool = True
+    ) -> None:
         self._builder = builder
         self._key = key
-        self.is_thinking = is_thinking
-        self._kind = PartialThinking if is_thinking else PartialPlainText
+        self.kind = kind
         self._strips = strips
         self._has_begun = False
         self._space: list[str] = []
@@ -58,7 +59,7 @@ class TextRegion:
         if self._strips:
             text = self._strip(text)
         if text:
-            self._builder.add_text(self._key, text, self._kind)
+            self._builder.add_text(self._key, text, self.kind)
 
     def _strip(self, text: str) -> str:
         if not self._has_begun:

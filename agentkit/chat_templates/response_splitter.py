@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentkit.chat_templates.response_fields import ResponseField, ResponseFields
-from agentkit.chat_templates.response_markers import MarkerMatch, MarkerWatch
+from agentkit.chat_templates.response_markers import MarkerMatch
 
 __all__ = ["ResponseSplitter"]
 
@@ -44,7 +44,7 @@ class ResponseSplitter(ABC):
         self._field: ResponseField | None = fields.implicit
         self._is_open = False  # True between `open` and `close`. The implicit field opens at its first text
         self._captures: Mapping[str, str] = {}
-        self._watch: MarkerWatch = fields.watch(self._field)
+        self._watch = fields.watches[self._field]
         self._held: list[str] = []
         self._length = 0  # number of characters in `_held`
         self._next_search = 0  # value of `_length` at which the held text is searched again
@@ -97,8 +97,7 @@ class ResponseSplitter(ABC):
                 index += count
             if found is None:
                 break
-            index += len(found.text)
-            self._pass_marker(found)
+            index += self._pass_marker(found)
             if self.has_ended:
                 self.late.append(text[index:])
                 return
@@ -112,31 +111,28 @@ class ResponseSplitter(ABC):
         self._skips_empty = False
         self.consumed.append(text)
         if not self._is_open and self._field is not None:
-            self._is_open = True
+            self._is_open, self._captures = True, {}
             self.open(self._field, {}, "")
         self.add(text)
 
-    def _pass_marker(self, found: MarkerMatch) -> None:
+    def _pass_marker(self, found: MarkerMatch) -> int:
+        """Processes a marker. Returns its length."""
         role, field, marker, captures = found
         self.consumed.append(marker)
         self._skips_empty = not marker
         if role == "open":
             self._close({}, "")
-            self._enter(field)
-            self._captures, self._is_open = captures, True
+            self._field, self._is_open, self._captures = field, True, captures
             self.open(field, captures, marker)
         else:
-            ends_reply = bool(marker) and self._field is self._fields.implicit
+            implicit = self._fields.implicit
+            self.has_ended = bool(marker) and self._field is implicit
             self._close(captures, marker)
-            self._enter(self._fields.implicit)
-            self.has_ended = ends_reply
+            self._field = implicit
+        self._watch = self._fields.watches[self._field]
+        return len(marker)
 
     def _close(self, captures: Mapping[str, str], marker: str) -> None:
         if self._is_open:
+            self._is_open = False
             self.close({**self._captures, **captures}, marker)
-        self._is_open = False
-        self._captures = {}
-
-    def _enter(self, field: ResponseField | None) -> None:
-        self._field = field
-        self._watch = self._fields.watch(field)

@@ -24,6 +24,7 @@ __all__ = [
     "TextBlock",
     "ThinkingBlock",
     "build_trusted_text",
+    "build_trusted_thinking",
 ]
 
 
@@ -53,12 +54,12 @@ class TextBlock(BlockBase):
     state: OpaqueState | None = None
 
 
-def build_trusted_text(text: str) -> TextBlock:
+def build_trusted_text(text: str, state: OpaqueState | None = None) -> TextBlock:
     """Creates a text block without validation. The caller guarantees that UTF-8 can encode the text."""
     block = _new(TextBlock)
     _set_text(block, text)
     _set_type(block, "text")
-    _set_state(block, None)
+    _set_state(block, state)
     _set_metadata(block, None)
     return block
 
@@ -89,15 +90,20 @@ class ThinkingBlock(BlockBase):
     type: Literal["thinking"] = "thinking"
 
 
-def _build_ordinary_thinking(thinking: Any, state: Any = None, *, metadata: Any = None) -> ThinkingBlock | None:
-    if not is_text(thinking) or not (state is None or type(state) is OpaqueState) or metadata is not None:
-        return None
+def build_trusted_thinking(thinking: str, state: OpaqueState | None = None) -> ThinkingBlock:
+    """Creates a thinking block without validation. The caller guarantees that UTF-8 can encode the text."""
     block = _new(ThinkingBlock)
     _set_thinking(block, thinking)
     _set_thinking_state(block, state)
     _set_thinking_type(block, "thinking")
     _set_metadata(block, None)
     return block
+
+
+def _build_ordinary_thinking(thinking: Any, state: Any = None, *, metadata: Any = None) -> ThinkingBlock | None:
+    if not is_text(thinking) or not (state is None or type(state) is OpaqueState) or metadata is not None:
+        return None
+    return build_trusted_thinking(thinking, state)
 
 
 ORDINARY_BUILDERS[ThinkingBlock] = _build_ordinary_thinking

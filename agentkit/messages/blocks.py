@@ -10,7 +10,14 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator
 
-from agentkit.messages.basic_blocks import InvalidBlock, OpaqueBlock, TextBlock, ThinkingBlock, build_trusted_text
+from agentkit.messages.basic_blocks import (
+    InvalidBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    build_trusted_text,
+    build_trusted_thinking,
+)
 from agentkit.messages.media_blocks import AudioBlock, DocumentBlock, ImageBlock, MediaBlock, VideoBlock
 from agentkit.messages.opaque_state import OpaqueState
 from agentkit.messages.tool_blocks import ResultItem, ToolResultBlock, ToolUseBlock, build_parsed_call
@@ -32,6 +39,7 @@ __all__ = [
     "VideoBlock",
     "build_parsed_call",
     "build_trusted_text",
+    "build_trusted_thinking",
 ]
 
 Block: TypeAlias = Annotated[

@@ -17,10 +17,10 @@ from agentkit.messages.blocks import (
     Block,
     OpaqueBlock,
     OpaqueState,
-    TextBlock,
-    ThinkingBlock,
     ToolUseBlock,
     build_parsed_call,
+    build_trusted_text,
+    build_trusted_thinking,
 )
 from agentkit.messages.validation import same_json
 from agentkit.replies.arguments import split_objects
@@ -70,14 +70,13 @@ class BlockBuilder:
         Returns an empty list if the partial block is empty. Returns several tool calls if one argument text
         contains the arguments of several calls.
         """
+        if isinstance(partial, PartialText):
+            text = partial.text
+            return [self._text(partial, text)] if text or partial.state else []
         if isinstance(partial, PartialToolCall):
             partial.blocks = partial.blocks or self.build_calls(partial, complete=False)
             return [*partial.blocks]
-        if isinstance(partial, CompleteBlock):
-            return [self._complete(partial)]
-        if isinstance(partial, PartialText) and ((text := partial.text) or partial.state):
-            return [self._text(partial, text)]
-        return []
+        return [self._complete(partial)] if isinstance(partial, CompleteBlock) else []
 
     def build_calls(self, partial: PartialToolCall, *, complete: bool) -> list[ToolUseBlock]:
         """Converts a partial tool call to tool call blocks.
@@ -101,7 +100,7 @@ class BlockBuilder:
                 self._call(partial, index, value, raw if self.raw_arguments else None)
                 for index, (value, raw) in enumerate(calls)
             ]
-        partial.metadata["incomplete"] = True
+        partial.metadata = {**partial.metadata, "incomplete": True}
         return [self._call(partial, 0, {}, text)]
 
     def _call(
@@ -117,25 +116,26 @@ class BlockBuilder:
             text = raw or to_json(arguments).decode()
             id = self._missing_call_ids.create(self._prefix, self.id, self.created, partial.name, text)
         state = self._state(partial.state) if partial.state and not index else None
-        metadata = partial.metadata or None
+        metadata = dict(partial.metadata) or None
         try:
             return ToolUseBlock(id, partial.name, arguments, raw, state, metadata=metadata)
         except MessageError:  # the arguments contain NaN, or are nested too deeply
             return ToolUseBlock(id, partial.name, make_json_safe(arguments), raw, state, metadata=metadata)
 
     def _text(self, partial: PartialText, text: str) -> Block:
-        metadata = partial.metadata or None
+        block: Block
         if isinstance(partial, PartialThinking):
-            return ThinkingBlock(text, self._thinking_state(partial.state), metadata=metadata)
-        state = self._state(partial.state) if partial.state else None
-        return TextBlock(text, state=state, metadata=metadata)
+            block = build_trusted_thinking(text, self._thinking_state(partial.state))
+        else:
+            block = build_trusted_text(text, self._state(partial.state) if partial.state else None)
+        return replace(block, metadata=dict(partial.metadata)) if partial.metadata else block
 
     def _complete(self, partial: CompleteBlock) -> Block:
         """Returns a copy of the block with the opaque state and the metadata that arrived after the block."""
         block = partial.block
         if partial.state and not isinstance(block, OpaqueBlock):
             block = replace(block, state=self._state(partial.state))
-        return replace(block, metadata=partial.metadata) if partial.metadata else block
+        return replace(block, metadata=dict(partial.metadata)) if partial.metadata else block
 
     def _thinking_state(self, fields: Mapping[str, Any]) -> OpaqueState:
         has_proof = self.binds_thinking and any(fields.get(name) for name in _PROOFS)

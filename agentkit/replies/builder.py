@@ -193,11 +193,14 @@ class ReplyBuilder:
             partial = self._open(key, PartialToolCall(self._next_index()))
             partial.id, partial.name = as_text(id), self._tool_name(name)
             self._events.append(ToolUseStart(partial.index, partial.id, partial.name))
-        if partial.closed or not isinstance(partial, PartialToolCall):
+        elif partial.closed or not isinstance(partial, PartialToolCall):
             self._late.append(piece)
             return
-        partial.id = partial.id or as_text(id)
-        partial.name = partial.name or self._tool_name(name)
+        else:
+            if id and not partial.id:
+                partial.id = as_text(id)
+            if name and not partial.name:
+                partial.name = self._tool_name(name)
         if piece:
             self._add_arguments(partial, partial.clean(piece))
 
@@ -271,7 +274,7 @@ class ReplyBuilder:
         partial = self._partials.get(key)
         if partial is not None:
             fields = {name: make_json_safe(value) for name, value in state.items() if value is not None}
-            partial.state.update(fields)
+            partial.state = {**partial.state, **fields}
 
     def add_metadata(self, key: BlockKey, **metadata: Any) -> None:
         """Adds metadata to a block, such as `citations`.
@@ -282,10 +285,12 @@ class ReplyBuilder:
         partial = self._partials.get(key)
         if partial is None:
             return
+        merged: dict[str, Any] = {**partial.metadata}
         for name, value in make_json_safe(metadata).items():
-            before = partial.metadata.get(name)
+            before = merged.get(name)
             are_lists = isinstance(before, list) and isinstance(value, list)
-            partial.metadata[name] = [*cast("list[Any]", before), *value] if are_lists else value
+            merged[name] = [*cast("list[Any]", before), *value] if are_lists else value
+        partial.metadata = merged
 
     def has_block(self, key: BlockKey) -> bool:
         """Returns True if a block with this key has begun."""
@@ -296,7 +301,8 @@ class ReplyBuilder:
         partial = self._partials.get(key)
         if partial is None or partial.closed:
             return
-        self._add_half(partial)
+        if partial.half:
+            self._add_half(partial)
         partial.closed = True
         if isinstance(partial, PartialText):
             self._events.append(partial.end(partial.index, partial.text))
@@ -313,8 +319,9 @@ class ReplyBuilder:
         """Ends the reply and closes all open blocks. Further calls of `end` have no effect."""
         if self.finish_reason is not None:
             return
-        for key in self._partials:
-            self.close(key)
+        for key, partial in self._partials.items():
+            if not partial.closed:
+                self.close(key)
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self.has_calls:
             reason = FinishReason.TOOL_USE
         self.begin()
@@ -340,7 +347,7 @@ class ReplyBuilder:
     @property
     def has_calls(self) -> bool:
         """True if at least one tool call has begun in the reply."""
-        return any(isinstance(partial, PartialToolCall) for partial in self._partials.values())
+        return PartialToolCall in map(type, self._partials.values())
 
     def message(self) -> Msg:
         """Returns a message with the part of the reply that has arrived.
@@ -350,7 +357,7 @@ class ReplyBuilder:
         """
         partials = self._partials
         for partial in partials.values():
-            if not partial.closed:
+            if partial.half and not partial.closed:
                 self._add_half(partial)
         blocks = tuple(block for key in sorted(partials) for block in self._blocks.build(partials[key]))
         if self.finish_reason is None:
@@ -362,8 +369,7 @@ class ReplyBuilder:
 
     def _add_half(self, partial: PartialBlock) -> None:
         """Adds a replacement character if the text ended with only one half of a surrogate pair."""
-        if not (piece := partial.take_half()):
-            return
+        piece = partial.take_half()
         if isinstance(partial, PartialText):
             partial.pieces.append(piece)
             self._events.append(partial.delta(partial.index, piece))

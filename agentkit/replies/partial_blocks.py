@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from agentkit.json_values import as_text
 from agentkit.messages.blocks import MediaBlock, OpaqueBlock, ToolUseBlock
@@ -28,35 +29,39 @@ __all__ = [
 ]
 
 
+_EMPTY: Final[Mapping[str, Any]] = {}
+
+
 class PartialBlock:
     """Block of a reply that may be incomplete.
 
     Attributes:
         index: Number of the block, in the order in which the blocks of the reply began.
-        state: Opaque state of the block as a dict. The keys are names of fields of `OpaqueState`.
+        state: Opaque state of the block. The keys are names of fields of `OpaqueState`.
         metadata: Metadata of the block, such as `citations`.
         closed: True if the block accepts no more pieces.
+        half: First half of a surrogate pair that was split between two pieces. Empty if there is no such half.
     """
 
-    __slots__ = ("_half", "closed", "index", "metadata", "state")
+    __slots__ = ("closed", "half", "index", "metadata", "state")
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.state: dict[str, Any] = {}
-        self.metadata: dict[str, Any] = {}
+        self.state = _EMPTY
+        self.metadata = _EMPTY
         self.closed = False
-        self._half = ""  # first half of a surrogate pair that was split between two pieces
+        self.half = ""
 
     def clean(self, piece: str) -> str:
         """Returns a piece of text in a form that UTF-8 can encode.
 
         If the piece ends with the first half of a surrogate pair, this half is stored and added to the next piece.
         """
-        if piece.isascii() and not self._half:
+        if piece.isascii() and not self.half:
             return piece
-        piece, self._half = self._half + piece, ""
+        piece, self.half = self.half + piece, ""
         if "\ud800" <= piece[-1:] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
+            piece, self.half = piece[:-1], piece[-1]
         return as_text(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
 
     def clean_all(self, text: str) -> str:
@@ -65,16 +70,13 @@ class PartialBlock:
         The caller replaces all earlier pieces with this text. Therefore, a stored half of a surrogate pair is
         discarded.
         """
-        self._half = ""
+        self.half = ""
         return self.clean(text)
 
     def take_half(self) -> str:
-        """Discards the stored half of a surrogate pair, and returns the replacement character U+FFFD.
-
-        Returns an empty string if no half is stored.
-        """
-        half, self._half = self._half, ""
-        return half and as_text(half, f"reply.content[{self.index}]")
+        """Discards the stored half of a surrogate pair, and returns the replacement character U+FFFD."""
+        half, self.half = self.half, ""
+        return as_text(half, f"reply.content[{self.index}]")
 
 
 class PartialText(PartialBlock):
@@ -90,7 +92,7 @@ class PartialText(PartialBlock):
     end: ClassVar[type[TextEnd | ThinkingEnd]]
 
     def __init__(self, index: int) -> None:
-        super().__init__(index)
+        PartialBlock.__init__(self, index)  # faster than `super()`
         self.pieces: list[str] = []
 
     @property
@@ -128,7 +130,7 @@ class PartialToolCall(PartialBlock):
     __slots__ = ("arguments", "blocks", "id", "input", "name")
 
     def __init__(self, index: int) -> None:
-        super().__init__(index)
+        PartialBlock.__init__(self, index)
         self.id = ""
         self.name = ""
         self.arguments = ArgumentBuffer()
