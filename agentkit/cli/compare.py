@@ -133,7 +133,7 @@ def _parse_price(text: str) -> tuple[str, Price]:
         price = None
     if not name or price is None:
         advice = "Pass MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]], per million tokens."
-        raise OptionError("--price", f"{text[:80]!r} is not a price", advice)
+        raise OptionError("--price", f"expected a model and its prices, got {text[:80]!r}", advice)
     return name, price
 
 

@@ -80,10 +80,11 @@ def convert_command(
 
 
 def check_log_format(source: str) -> None:
-    """Checks that logs in a format can be loaded.
+    """Checks that logs in the format `source` can be loaded.
 
     Raises:
-        OptionError: The format is unknown, or its package has no loader for logs.
+        ProviderError: No format has the name `source`.
+        OptionError: The package of the format has no loader for logs.
     """
     if source not in LIBRARY_FORMATS and load_provider(source).load_native is None:
         reason = f"the package of provider {source!r} has no loader for logs"
@@ -110,7 +111,7 @@ async def _convert(
 def load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
     """Returns the messages and the request options of a log.
 
-    Tools that only the provider can run are omitted. The function prints a line about each of them on stderr.
+    Tools that only the provider can run are omitted. The function prints one line for each omitted tool to stderr.
 
     Raises:
         MessageError: The text is not a log in the format.

@@ -23,7 +23,7 @@ def read(file: Path | None) -> bytes:
     """Returns the content of a file, or of standard input if `file` is None or `-`.
 
     Raises:
-        OptionError: The file cannot be read.
+        OptionError: The input cannot be read, or is also the output.
     """
     return b"".join(read_lines(file))
 
@@ -32,7 +32,7 @@ def read_lines(file: Path | None) -> Iterator[bytes]:
     """Yields the lines of a file, or of standard input if `file` is None or `-`.
 
     Raises:
-        OptionError: The file cannot be read.
+        OptionError: The input cannot be read, or is also the output.
     """
     if file is None or str(file) == "-":
         lines = _stdin()
@@ -72,7 +72,7 @@ def parse_input(text: bytes) -> Any:
     try:
         return json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise MessageError("input", f"not JSON ({error})", "Pass valid JSON.") from None
+        raise MessageError("input", f"the text is not JSON ({error})", "Pass valid JSON.") from None
 
 
 def write_output(value: Any, indent: int | None = None) -> None:

@@ -63,7 +63,7 @@ class FormatOptions:
         """Returns a dict from the name of each requested provider to its formatter.
 
         With `--all`, the function skips a provider that cannot be loaded, and prints the error to stderr. Without
-        `--template`, it also skips the providers that need a chat template.
+        `--template`, the function also skips the providers that need a chat template.
         """
         if self.provider is not None:
             return {self.provider: self._formatter(self.provider)}

@@ -20,8 +20,8 @@ def run_conversion(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]
     """Converts the input of a command, and writes the result as indented JSON.
 
     If `lines` is True, the function converts each line of the input separately, and writes each result on one
-    line. For a line that cannot be converted, it writes an error object, and continues with the next line. Blank
-    lines are skipped. If `file` is None or `-`, the input comes from standard input.
+    line. For a line that cannot be converted, the function writes an error object, and continues with the next
+    line. Blank lines are skipped. If `file` is None or `-`, the input comes from standard input.
 
     Returns:
         The exit code: 2 if a line is invalid, else 1 if a line has a loss with `--on-loss raise`, else 0.

@@ -47,17 +47,20 @@ async def compare(
         models: `ChatModel` objects, or model names such as `"anthropic:claude-opus-5"`. The keys of a mapping are
             the labels of the results. In a list, the label of a `ChatModel` is `PROVIDER:MODEL`, and the label of
             a name is the name itself. `compare` closes the models that are passed by name.
-        prices: Prices of the models. A key is a label or the name of a model.
+        prices: Prices of the models. A key is a label or the name of a model. None means that the results have no
+            price.
         record: Path of a JSON Lines file. Each model call is appended to the file, unless the call is replayed
-            from the same file.
-        replay: Path of a JSON Lines file with recorded model calls. A recorded call is not sent again. If `record`
-            is passed, any other call is sent and recorded. Otherwise, any other call fails.
+            from the same file. None means that model calls are not recorded.
+        replay: Path of a JSON Lines file with recorded model calls. A recorded call is not sent again. A call that
+            the file does not contain is sent and recorded if `record` is passed, and fails if `record` is None.
+            None means that all calls are sent.
         max_concurrency: Maximum number of concurrent model calls.
         options: `tools`, `tool_choice` and `response_format`, as for `ChatModel.generate`.
 
     Raises:
-        OptionError: An option is invalid. Nothing was sent.
-        MessageError: A line of the recording cannot be read. Nothing was sent.
+        OptionError: An option is invalid, or a file cannot be read or written. Nothing was sent.
+        MessageError: A line of the recording is invalid. Nothing was sent.
+        ProviderError: A model name has no known provider. Nothing was sent.
     """
     _check_options(prices, record, replay, max_concurrency, options)
     labeled = _label_models(models)

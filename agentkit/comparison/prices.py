@@ -21,7 +21,7 @@ class Price:
         0.003
 
     Attributes:
-        input: Price of prompt tokens.
+        input: Price of prompt tokens that are neither read from a cache nor written to a cache.
         output: Price of reply tokens.
         cache_read: Price of prompt tokens that are read from a cache. If None, the price is `input`.
         cache_write: Price of prompt tokens that are written to a cache. If None, the price is `input`.

@@ -74,7 +74,7 @@ class RecordedCall:
     def from_dict(cls, values: Mapping[str, Any], place: str) -> RecordedCall:
         """Loads the outcome of a model call from JSON values.
 
-        Keys that `to_dict` does not write are ignored. Error messages begin with `place`.
+        Keys that `to_dict` does not write are ignored. An invalid time becomes None. Errors begin with `place`.
 
         Raises:
             MessageError: The reply is invalid, or `values` does not have exactly one of a reply and an error.
@@ -115,7 +115,7 @@ def _load_error(values: dict[str, Any]) -> ModelError:
 
 
 class RecordingFile:
-    """JSON Lines file of recorded calls."""
+    """JSON Lines file of recorded model calls."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -100,7 +100,11 @@ _MAX_DEPTH = 5
 
 
 def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any] | None:
-    """Searches a state for a message, or for an object with a list of messages. Returns the match or None."""
+    """Searches a state for a message, or for an object with a list of messages. Returns the match or None.
+
+    Raises:
+        MessageError: Several parts of the state have messages.
+    """
     if not state or not depth:
         return None
     if ("role" in state and "name" in state) or any(isinstance(state.get(key), list) for key in _MESSAGE_KEYS):
@@ -175,7 +179,10 @@ def _drop_repeated_items(content: list[Any]) -> list[Any]:
 
 
 def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
-    """Converts the usage of an AgentScope 2.x message to a dict with the keys of `Usage.to_dict`."""
+    """Converts the usage of an AgentScope 2.x message to a dict with keys of `Usage.to_dict`.
+
+    Returns an empty dict if the message has no usage.
+    """
     if not usage:
         return {}
     names = {"cache_read_tokens": "cache_input_tokens", "cache_write_tokens": "cache_creation_input_tokens"}

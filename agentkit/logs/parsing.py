@@ -32,7 +32,7 @@ def read_log_entries(
         entry_keys: Keys by which an entry is recognized. At least one entry must have one of these keys.
         other_names: Other keys of a request under which the loader reads messages, such as `system`.
         stored_keys: Keys whose values identify messages that are stored on the server.
-        place: Place that errors name.
+        place: Place of the log in errors.
 
     Raises:
         MessageError: `log` has another format, no entry has one of `entry_keys`, or a request has messages under
@@ -50,7 +50,7 @@ def read_log_entries(
     entries = cast("list[Any]", value)
     if entries and not any(key in as_object(entry) for entry in entries for key in entry_keys):
         keys = " or ".join(map(repr, entry_keys))
-        reason = f"expected the list `{name}`, but no entry has the key {keys}"
+        reason = f"expected the list `{name}`, got a list in which no entry has the key {keys}"
         raise MessageError(place, reason, describe_log_format(entries))
     return entries
 

@@ -109,7 +109,7 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
         return ToolChoice(cast("Any", mode))
     name = _find_name(choice)
     if not isinstance(name, str):
-        reason = f"{shorten_repr(choice, 60)} has no tool name and no mode"
+        reason = f"expected a tool name or a mode, got {shorten_repr(choice, 60)}"
         advice = """Pass {"name": "…"}, or {"mode": …} with 'auto', 'none' or 'required'."""
         raise OptionError("tool_choice", reason, advice)
     return ToolChoice("tool", name)

@@ -60,7 +60,8 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # raised after the task group, which would raise an ExceptionGroup
+            except KeyboardInterrupt as error:
+                # The error is raised after the task group, which would wrap the error in an ExceptionGroup.
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():

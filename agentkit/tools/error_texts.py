@@ -60,7 +60,10 @@ def unsendable_value_text(type_name: str, error: Exception) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Returns the class and the text of an error, and of at most 20 errors inside an exception group."""
+    """Returns the class name and the text of an error.
+
+    For an exception group, one line follows for each of at most 20 errors inside the group.
+    """
     lines = [_sentence(error)]
     if isinstance(error, BaseExceptionGroup):
         lines += [

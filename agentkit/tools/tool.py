@@ -71,7 +71,7 @@ class Tool(Validated):
 
         The arguments are validated and converted according to the parameter types of the function. A synchronous
         function runs in a worker thread with the context variables of the current task. A cancellation does not
-        wait for the thread. The only errors that are raised are a cancellation and a keyboard interrupt.
+        wait for the thread. Of the errors during the run, only a cancellation and a keyboard interrupt are raised.
 
         A string, a block or an MCP result becomes the output. A list that contains a block becomes a list of
         blocks. Any other value becomes JSON text. Any failure becomes a result with `is_error`. Failures
@@ -129,7 +129,7 @@ class Tool(Validated):
 
         Args:
             data: Definition of the tool.
-            place: Place of the dict in error texts.
+            place: Place of the dict in errors.
 
         Raises:
             MessageError: The dict is not a tool definition.
@@ -155,7 +155,11 @@ class Tool(Validated):
 
 
 def _adapt(function: Callable[..., Any], place: str) -> TypeAdapter[Any]:
-    """Returns pydantic's adapter for a function. Raises MessageError if a parameter has no JSON schema."""
+    """Returns pydantic's adapter for a function.
+
+    Raises:
+        MessageError: A parameter cannot be passed by keyword, or has no JSON schema.
+    """
     try:
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in _UNNAMED:
@@ -180,7 +184,8 @@ def _function_name(function: Callable[..., Any]) -> str:
 def _find_signed_callable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the callable whose signature describes the parameters of a tool.
 
-    For a callable object, this callable is `__call__`. For a `functools` cache, it is the cached function.
+    For a callable object, this callable is `__call__`. For a `functools` cache, this callable is the cached
+    function.
     """
     target: Any = function
     if hasattr(target, "cache_info") and hasattr(target, "__wrapped__"):

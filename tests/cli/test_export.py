@@ -208,7 +208,7 @@ def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, 
     assert code == 2
     assert [row["output"] for row in read_rows(out)] == ["", "Here."]
     assert refused.startswith(f"{path}, line 1: agentkit: samples[0]")
-    assert invalid.startswith(f"{path}, line 3: agentkit: input: not JSON")
+    assert invalid.startswith(f"{path}, line 3: agentkit: input: the text is not JSON")
     trained = len("</s>") + len("Here.</s>")
     assert summary == f"2 samples, {trained} trained tokens, 1 cut, 2 refused, 5 losses"
     assert reasons == [

@@ -274,13 +274,13 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"(invalid block: |)an order to take a message away", r"\1expected a message, got a RemoveMessage"),
     (
         r"(invalid block: |)(it is neither text nor a list of blocks|it has no type)",
-        r"\1expected text or a block with a `type`",
+        r"\1expected a string or a block with a `type`",
     ),
-    (r"(invalid block: |)a result cannot hold a (\w+) block", r"\1a result cannot contain a \2 block"),
+    (r"(invalid block: |)a result cannot hold a (\w+) block", r"\1a tool result cannot contain a \2 block"),
     (r"(invalid block: |)text: it is no text", r"\1text: expected a string"),
     (
         r"(invalid block: |)(input_audio\.data: it is no text|image_url: there is no URL|source: it is missing)",
-        r"\1source: expected data or a URL",
+        r"\1source: expected data or a URL, got neither",
     ),
     (
         r"(invalid block: |)(source|file): it is a file id, which no other place knows",
@@ -308,12 +308,12 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     # invalid blocks of Anthropic's logs
     (
         r"(invalid block: |)no block that a result of ours can hold",
-        r"\1a tool result cannot contain this type of block",
+        r"\1expected a type of block that a tool result can contain",
     ),
     # invalid blocks of Ollama's logs
     (
         r"(invalid block: |)its bytes are no picture or sound that is known",
-        r"\1expected base64 data of an image or an audio clip",
+        r"\1expected base64 data of an image or of audio",
     ),
     (
         r"behind a line break, so that the SDK takes it for no file",
@@ -345,11 +345,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"\1expected a string or a list of content parts",
     ),
     (r"(invalid block: |)it is no part", r"\1expected a content part"),
-    (r"(invalid block: |)there is no text in it", r"\1expected a part with a string in `text`"),
+    (r"(invalid block: |)there is no text in it", r"\1expected a part in which `text` is a string"),
     (r"(invalid block: |)it is no URL of (\w+)", r"\1expected a URL of the \2"),
     (
         r"(invalid block: |)a frame is no URL that DashScope opens",
-        r"\1expected a list of video frames that are http, https, oss or data URLs",
+        r"\1expected video frames that are http, https, oss or data URLs",
     ),
     # invalid blocks with strings that UTF-8 cannot encode, and of MCP results
     (r"(.*)has a lone surrogate at (.*)", r"\1the text has a lone surrogate at \2"),
@@ -369,22 +369,22 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"(invalid block: |)expected a content part with a type, got the keys (.*)",
-        r"\1expected a content part with the key `type`, got the keys \2",
+        r"\1expected a content part in which `type` is a string",
     ),
     (r"(invalid block: |)it is no content part", r"\1expected a content part (an object or a string)"),
     (r"(invalid block: |)it is no call", r"\1expected a tool call with the key `function` or `custom`"),
     (r"(invalid block: |)it is no item", r"\1expected an item (a JSON object)"),
-    (r"(invalid block: |)an item without a type", r"\1expected an item with the key `type`"),
+    (r"(invalid block: |)an item without a type", r"\1expected an item in which `type` is a string"),
     (r"(invalid block: |)it is neither text nor a list of items", r"\1expected a string or a list of items"),
     # invalid blocks of Anthropic's logs
     (r"(invalid block: |)source: it is no source that is known", r"\1source: expected base64 data or a URL"),
     (r"(invalid block: |)type: it is missing", r"\1type: expected a string such as 'text'"),
     # invalid blocks of Gemini's logs
     (r"(invalid block: |)no part that is known", r"\1expected a part of a known kind, such as `text`"),
-    (r"(invalid block: |)inline_data: its data are no base64 text", r"\1inline_data: expected base64 data"),
+    (r"(invalid block: |)inline_data: its data are no base64 text", r"\1inline_data.data: expected base64 data"),
     (
         r"(invalid block: |)function_response\.response: it is missing",
-        r"\1function_response.response: expected an object, got nothing",
+        r"\1function_response.response: expected an object",
     ),
 )
 """Ledger reasons and synthesis names: a regular expression that matches the whole old one, and the new one.

@@ -363,8 +363,8 @@ def test_a_choice_is_read_from_every_supported_type(value: Any, expected: ToolCh
         ("search", [], "no tool has the name 'search'"),
         ("required", [], "there are no tools"),
         ({"name": "fetch"}, [SEARCH], "no tool has the name 'fetch'"),
-        ({"type": "function"}, [SEARCH], "has no tool name and no mode"),
-        ({}, [SEARCH], "has no tool name and no mode"),
+        ({"type": "function"}, [SEARCH], "expected a tool name or a mode"),
+        ({}, [SEARCH], "expected a tool name or a mode"),
         (5, [SEARCH], "5"),
     ],
 )

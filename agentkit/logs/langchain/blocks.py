@@ -62,7 +62,7 @@ def read_block(item: Any, provider: str, place: str) -> Block:
     block = strip_indexes(item)
     block_type = as_text(block.get("type"))
     if not block_type:
-        return InvalidBlock(item, "expected text or a block with a `type`", place)
+        return InvalidBlock(item, "expected a string or a block with a `type`", place)
     reader = _READERS.get(block_type)
     if reader is None:
         return OpaqueBlock(_WIRES.get(provider, "langchain"), block)
@@ -225,8 +225,8 @@ def _source(block: _Object, default_type: str) -> Source:
     if source := source_from_url(url, media_type) if url else None:
         return source
     is_file = inner.get("file_id") or inner.get("id")
-    reason = "expected data or a URL, got a file id of the provider" if is_file else "expected data or a URL"
-    raise MessageError("source", reason, "Pass base64 data or a URL.")
+    value = "a file id of the provider" if is_file else "neither"
+    raise MessageError("source", f"expected data or a URL, got {value}", "Pass base64 data or a URL.")
 
 
 # -- tools --------------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
         items = enumerate(as_list(cast("object", content)))
         output = [_result_item(item, provider, f"{place}.content[{index}]") for index, item in items]
     elif not isinstance(content, str):
-        reason = f"expected text or a list of blocks, got {describe_value(content)}"
+        reason = f"expected a string or a list of blocks, got {describe_value(content)}"
         output = [InvalidBlock(content, reason, place)]
     return ToolResultBlock(as_text(block.get("tool_use_id")), "", output, block.get("is_error") is True)
 
@@ -269,7 +269,7 @@ def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
 def _result_item(item: Any, provider: str, place: str) -> Block:
     block = read_block(item, provider, place)
     if isinstance(block, ThinkingBlock | ToolUseBlock | ToolResultBlock):
-        return InvalidBlock(item, f"a result cannot contain a {block.type} block", place)
+        return InvalidBlock(item, f"a tool result cannot contain a {block.type} block", place)
     return block
 
 
