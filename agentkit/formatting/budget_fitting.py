@@ -105,7 +105,7 @@ class BudgetFitter:
     async def _find_cut(self) -> EditCount:
         """Returns the smallest allowed number of edits after which the request fits the budget.
 
-        If the request never fits, the number of all edits is returned.
+        Returns the number of all edits if the request never fits.
         """
         if self.sizes.needs_loading:
             await self._measure_text_files()
@@ -137,8 +137,8 @@ class BudgetFitter:
         """Sets `counter_ratio` by counting the smallest request with the local counter and the budget's counter.
 
         The local counter may count fewer tokens than the budget's counter. Without the ratio, the search with the
-        local counter could then find a cut that is too small. Media of messages that the final cut drops would be
-        loaded.
+        local counter could then find a cut that is too small, and media would be loaded for messages that the
+        final cut drops.
         """
         end = self.cuts.end
         if 2 * self.units.sums[-1] > self.budget.limit:
@@ -174,7 +174,7 @@ class BudgetFitter:
     async def _find_fewest(self) -> EditCount:
         """Returns the smallest number of edits after which the request fits the budget.
 
-        If the request never fits, the number of all edits is returned. The search measures O(log n) requests.
+        Returns the number of all edits if the request never fits. The search measures O(log n) requests.
         """
         end = self.cuts.end
         if await self._fits(NO_EDITS):
@@ -195,7 +195,7 @@ class BudgetFitter:
     def _find_known_too_large(self, counter: str) -> EditCount:
         """Returns the largest number of edits that was not enough for an earlier, shorter conversation.
 
-        If there is no such number, -1 is returned.
+        Returns -1 if there is no such number.
         """
         conditions, length, count = self.units.known_too_large.get(counter, (None, 0, _NONE_TOO_LARGE))
         is_valid = length <= len(self.units.msgs) and conditions == self._conditions
@@ -250,9 +250,9 @@ class BudgetFitter:
         return self.sizes.counted[count][1] <= self.budget.limit
 
     async def _raise_on_certain_loss(self, count: EditCount) -> None:
-        """Raises LossError if a loss is certain, before any file or URL is read.
+        """Raises LossError if a loss is certain and `on_loss` is `raise`, before any file or URL is read.
 
-        If `on_loss` is not `raise`, the method does nothing.
+        `count` is the number of edits of the cut.
         """
         if self.builder.on_loss == "raise":
             ledger = (await self.sizes.estimate(count))[0].ledger.copy()

@@ -35,8 +35,8 @@ class CutSearch:
     async def find_first(self, guess: EditCount, too_large: EditCount) -> EditCount:
         """Returns the smallest allowed number of edits after which the request fits the budget.
 
-        If the request never fits, the number of all edits is returned. The search starts at `guess`. `too_large`
-        is a number of edits after which the request does not fit, or -1 if no such number is known.
+        Returns the number of all edits if the request never fits. The search starts at `guess`. `too_large` is a
+        number of edits after which the request does not fit, or -1 if no such number is known.
         """
         too_large, fitting = await self._search_up(guess, too_large)
         if too_large == fitting:
@@ -80,8 +80,8 @@ class CutSearch:
     def _estimate(self, count: EditCount) -> EditCount:
         """Returns the number of edits after which the request should fit the budget.
 
-        The number is a linear interpolation between the requests after `count` edits and after all edits. Returns
-        `count` if the request after all edits has not been measured.
+        The number is interpolated linearly between the sizes of two requests: the request after `count` edits, and
+        the request after all edits. Returns `count` if the request after all edits is not measured or not smaller.
         """
         end = self.plan.end
         if end not in self.sizes:
@@ -94,7 +94,11 @@ class CutSearch:
         return self.plan.position_from(self.plan.count_for(weight + free))
 
     def move_on(self, count: EditCount, steps: int = 1) -> EditCount:
-        """Returns the number of edits that is `steps` allowed numbers after `count`."""
+        """Returns the position that is `steps` positions after `count`.
+
+        A position is a number of edits after which the cut may end. Returns the number of all edits if there are
+        not enough positions.
+        """
         for _ in range(steps):
             count = self.plan.position_after(count)
         return count

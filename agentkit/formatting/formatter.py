@@ -148,8 +148,8 @@ class FormatterBase(ABC):
     def get_parser_options(self, plan: Plan) -> dict[str, Any]:
         """Returns options that the provider's parser needs, in addition to those of `ParserOptions`.
 
-        A formatter overrides this method if the form of the replies depends on the formatter, for example on its
-        chat template. `ChatModel` passes these options to the parser.
+        By default, there are no such options. A formatter overrides this method if the form of the replies depends
+        on the formatter, for example on its chat template. `ChatModel` passes the options to the parser.
 
         Args:
             plan: Plan of the request that the reply answers.
@@ -278,7 +278,7 @@ def check_messages(msgs: Sequence[Msg]) -> list[Msg]:
     for kind in {*map(type, checked)}:
         if not issubclass(kind, Msg):
             index = next(index for index, msg in enumerate(checked) if type(msg) is kind)
-            reason = f"expected a Msg, got {kind.__name__}"
+            reason = f"expected a Msg, got {describe_value(checked[index])}"
             raise MessageError(f"msgs[{index}]", reason, "Use Msg.from_dict or load_messages for stored messages.")
     if not checked:
         raise EmptyConversationError

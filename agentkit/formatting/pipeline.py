@@ -9,7 +9,7 @@ A feature is a property of a conversation, such as the presence of images. An en
 the features of the conversations that the function can change. The pipeline skips an entry if the conversation has
 none of these features. Most messages are text, and most targets have few rules, so most stages are skipped.
 
-No stage reads a file, a clock, the environment or a global variable. The same input gives the same request.
+No stage reads a file, a clock, the environment or a global variable. Equal inputs produce equal requests.
 """
 
 from __future__ import annotations

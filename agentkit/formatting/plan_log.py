@@ -18,7 +18,10 @@ _losses: Final = get_logger("losses")
 _repairs: Final = get_logger("repairs")
 
 _QUOTED: Final = re.compile(r"""\s*('[^']*'|"[^"]*"|`[^`]*`|\([^()]*\)|: .*)""", re.DOTALL)
-"""Parts of a ledger reason that may quote the conversation, such as names, ids and URLs."""
+"""Pattern for parts of a ledger reason that may quote the conversation, such as names, ids and URLs.
+
+Log records omit these parts, because log files may be less protected than conversations.
+"""
 
 
 def log_plan(plan: Plan) -> Plan:

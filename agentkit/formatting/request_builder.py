@@ -74,7 +74,7 @@ class RequestBuilder:
         spec: The target, tools, tool choice and output schema.
         media_roots: The folders from which `file:` sources may be read.
         fetch: The settings for downloads. None means no downloads.
-        downloads: Mapping from a source to the downloaded data, or to the reason why the download failed.
+        downloads: Mapping from a URL source to the downloaded data, or to the reason why the download failed.
         text_sizes: Mapping from the source of a text file that is not read yet to a placeholder of the same size,
             or to the reason why the file cannot be used.
     """

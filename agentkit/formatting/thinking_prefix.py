@@ -51,7 +51,8 @@ def find_stale_thinking(
     """Returns the paths of the thinking blocks whose prefix changed since the model produced them.
 
     `request` was converted from `turns` and contains all thinking. `changed` is the index of the first input
-    message that a cut dropped or edited, or None. For `needs_thinking`, see `OpaqueCapabilities`.
+    message that a cut dropped or edited. None means that there is no such message. For `needs_thinking`, see
+    `OpaqueCapabilities`.
     """
     issued = _find_issued(turns)
     stale: set[BlockPath] = set()

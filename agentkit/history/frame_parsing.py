@@ -12,7 +12,7 @@ from agentkit.history.frame_texts import FrameTexts, closing_text
 from agentkit.ledger.plan import Plan
 from agentkit.messages.blocks import TextBlock
 from agentkit.messages.message import Msg
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 
 __all__ = ["Rendered", "read_history"]
 
@@ -40,15 +40,15 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
 
     Raises:
         OptionError: If the plan's history policy writes plain frames, which have no escaping and cannot be parsed.
-        InputError: If the plan's request no longer contains the text of a frame, or if `rendered` is a request, a
-            message or a whole turn.
+        InputError: If the plan's request no longer contains the text of a frame. Also if `rendered` is neither a
+            Plan, a string nor the parts of a frame, for example a request, a message or a whole turn.
     """
     if isinstance(rendered, Plan):
         return _read_plan(rendered)
     value: object = rendered
     if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
-        type_name = type(cast("object", value)).__name__
-        reason = f"expected a Plan, a string or the parts of one history frame, got {type_name}"
+        found = describe_value(cast("object", value))
+        reason = f"expected a Plan, a string or the parts of one history frame, got {found}"
         raise InputError("rendered", reason, "Pass the Plan that contains the frames.")
     text = rendered if isinstance(rendered, str) else _join(rendered)
     return [pair for body in _find_bodies(text, tag) for pair in _parse_body(body, tag, timestamps)]
@@ -125,7 +125,8 @@ def _list_texts(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> Iterato
         else:
             is_turn = isinstance(text, Msg)
         if is_turn:
-            reason = "expected a part of a history frame, got a whole turn, which may contain other text"
+            found = shorten_repr(part, 60)
+            reason = f"expected a part of a history frame, got a whole turn, which may contain other text: {found}"
             raise InputError(f"rendered[{index}]", reason, "Pass the Plan, or the parts of one frame.")
         if isinstance(text, str):
             yield text

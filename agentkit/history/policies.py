@@ -130,7 +130,7 @@ class ChatHistory(HistoryPolicy):
 def _line_key(*options: object) -> object:
     """Returns a cache key for rendered lines.
 
-    Equal options give the same object, so that keys can be compared quickly by identity.
+    Calls with equal options return the same object, so that keys can be compared quickly by identity.
     """
     return object()
 
@@ -182,7 +182,7 @@ class MultiAgentHistory(HistoryPolicy):
             reason = f"expected a function or None, got {shorten_repr(self.visible, 60)}"
             raise OptionError("visible", reason, "Pass a function that takes a Msg and returns a bool.")
         if iscoroutinefunction(self.visible):  # each call would return a coroutine object, which is always true
-            reason = "expected a synchronous function, got an async function"
+            reason = f"expected a synchronous function, got the async function {shorten_repr(self.visible, 60)}"
             raise OptionError("visible", reason, "Use `def` to define the function.")
         if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tag, re.ASCII):
             reason = (
@@ -285,5 +285,8 @@ class MultiAgentHistory(HistoryPolicy):
 
 
 def _clean_timestamp(timestamp: str | None) -> str:
-    """Returns a timestamp without brackets and other characters that could end the timestamp or the frame."""
+    """Returns a timestamp without brackets and other characters that could end the timestamp or the frame.
+
+    Returns `-` if there is no timestamp, or if nothing remains.
+    """
     return re.sub(r"[\[\]<>|\s]+", " ", timestamp or "-").strip() or "-"

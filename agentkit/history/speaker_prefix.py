@@ -19,16 +19,16 @@ __all__ = ["strip_speaker_prefix"]
 def strip_speaker_prefix(msg: Msg, name: str | None = None) -> Msg:
     """Returns a reply without the prefix `NAME:` at the start of its first text.
 
-    The message is returned unchanged if its first text does not start with the prefix or has no text after the
-    prefix. The same applies if the text has a provider's signature, because a change would invalidate the
-    signature.
+    Returns the reply unchanged if the name is blank, or if the first text does not start with the prefix or ends
+    after the prefix. Also returns the reply unchanged if the first text has a provider's signature, because a
+    change of the text would invalidate the signature.
 
     Args:
         msg: The reply.
         name: The name to remove. None stands for the name of the message's speaker.
 
     Raises:
-        OptionError: If `msg` is not a Msg, or `name` is not a string.
+        OptionError: If `msg` is not a Msg, or `name` is neither a string nor None.
     """
     check_option("msg", msg, Msg, "Pass a Msg, such as the reply of a model.")
     check_text("name", name)

@@ -21,6 +21,7 @@ from agentkit import (
     URLSource,
     read_history,
 )
+from agentkit.reprs import shorten_repr
 from tests.cases import each_case
 from tests.conftest import call, lower, result, text_msg
 
@@ -116,20 +117,25 @@ def test_a_line_can_begin_with_a_time_in_brackets(line: str, pair: tuple[str, st
 
 # -- errors -------------------------------------------------------------------------------------------------------
 
-WHOLE_TURN = (
-    "expected a part of a history frame, got a whole turn, which may contain other text. "
-    "Pass the Plan, or the parts of one frame."
-)
+
+def whole_turn(found: str) -> str:
+    """Returns the end of the error for a whole turn in place of a part of a frame."""
+    return (
+        f"expected a part of a history frame, got a whole turn, which may contain other text: {found}. "
+        "Pass the Plan, or the parts of one frame."
+    )
 
 
 NO_FRAMES: Final[list[tuple[Any, str]]] = [
-    (3, "rendered: expected a Plan, a string or the parts of one history frame, got int. "
+    (3, "rendered: expected a Plan, a string or the parts of one history frame, got int 3. "
         "Pass the Plan that contains the frames."),
-    ({"messages": []}, "rendered: expected a Plan, a string or the parts of one history frame, got dict. "
-                       "Pass the Plan that contains the frames."),
-    ([BOB], f"rendered[0]: {WHOLE_TURN}"),
-    (["<history>", {"role": "user", "content": []}], f"rendered[1]: {WHOLE_TURN}"),
-    (["<history>", {"role": "user", "text": "Bob: hi"}], f"rendered[1]: {WHOLE_TURN}"),
+    ({"messages": []}, "rendered: expected a Plan, a string or the parts of one history frame, "
+                       "got dict {'messages': []}. Pass the Plan that contains the frames."),
+    ([BOB], f"rendered[0]: {whole_turn(shorten_repr(BOB, 60))}"),
+    (["<history>", {"role": "user", "content": []}],
+     "rendered[1]: " + whole_turn("{'role': 'user', 'content': []}")),
+    (["<history>", {"role": "user", "text": "Bob: hi"}],
+     "rendered[1]: " + whole_turn("{'role': 'user', 'text': 'Bob: hi'}")),
 ]  # fmt: skip
 
 
