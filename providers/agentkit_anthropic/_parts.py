@@ -39,7 +39,7 @@ Sources: Anthropic SDK, TextBlockParam, ToolUseBlockParam, ImageBlockParam and D
 
 
 def carried(block_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns copies of some fields of a block. `CARRIED` lists the keys of these fields for each block type."""
+    """Returns copies of those fields of a block that `CARRIED` lists for the block type. Omits empty fields."""
     return {key: copy_json(fields[key]) for key in CARRIED[block_type] if fields.get(key) not in (None, [], "")}
 
 

@@ -42,7 +42,7 @@ _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Converts a system prompt to a list of parts. A string and a list with its text then have the same hash."""
+    """Converts a system prompt to a list of parts, so that the string and the list form have the same hash."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 

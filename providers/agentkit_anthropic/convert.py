@@ -49,10 +49,11 @@ class AnthropicChatFormatter(FormatterBase):
     Args:
         model: Name of the model. With None, requests use only features that all current models accept.
         cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache. The first is the last block
-            of the system prompt. The others are the last block that later requests repeat unchanged, the last
-            block before the assistant's last turn, and one earlier block. `"auto-1h"` marks the same blocks, and
-            extends the cache time from five minutes to one hour. The default is `"off"`, because a cache write
-            costs 1.25 times the input price, or twice the input price with `"auto-1h"`.
+            of the system prompt, or the last tool if there is no system prompt. The others are the last block
+            that later requests repeat unchanged, the last block before the assistant's last turn, and one earlier
+            block. `"auto-1h"` marks the same blocks, and extends the cache time from five minutes to one hour. The
+            default is `"off"`, because a cache write costs 1.25 times the input price, or twice the input price
+            with `"auto-1h"`.
         **options: See `FormatterOptions`.
 
     """
@@ -192,8 +193,8 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 def _result(block: ToolResultBlock) -> dict[str, Any]:
     """Converts a tool result to Anthropic's format.
 
-    If the output is empty, the key `content` is omitted. If the tool failed without output, `content` is a fixed
-    error text.
+    If the output is empty or only whitespace, the key `content` is omitted. If such a result is an error,
+    `content` is a fixed error text.
     """
     output = block.output
     if isinstance(output, str):

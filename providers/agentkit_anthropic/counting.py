@@ -30,7 +30,7 @@ class AnthropicTokenCounter(RemoteTokenCounter):
     media_tokens = 4_784  # tokens of the largest image on the newest models (Anthropic docs)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the number of prompt tokens in `messages.create(**request)`.
+        """Returns the number of prompt tokens of `messages.create(**request)`.
 
         The field `estimated` of the result contains a reason for each kind of content whose tokens are estimated.
         """
@@ -61,16 +61,18 @@ _TOOLS_REASON = "tokens of server tools are estimated, because the API does not 
 def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
     """Returns True if the token-counting API refuses a tool.
 
-    The API refuses all server tools except the advisor tool. A server tool has a type and no schema.
+    The API refuses all server tools except the advisor tool. A server tool has a type other than `custom`, and no
+    schema.
     """
     tool_type = str(tool.get("type") or "custom")
     return tool_type != "custom" and "input_schema" not in tool and not tool_type.startswith("advisor")
 
 
 def _replace_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
-    """Returns a copy of a message with placeholders for images and documents that the token-counting API refuses.
+    """Returns a copy of a message in which placeholders replace refused images and documents.
 
-    Appends the refused images and documents to `media`. If there are none, returns the message itself.
+    Appends the images and documents that the token-counting API refuses to `media`. If the message contains no
+    such image or document, returns the message itself.
     """
     content = message.get("content")
     if not isinstance(content, list):

@@ -69,9 +69,9 @@ class AnthropicEndpoint(SDKEndpoint):
     The endpoint passes the finished body to the client's `post` method, so that each client adds its own URL and
     signature. Bedrock and AWS need the extra `bedrock`.
 
-    The default of `max_tokens` is 16,000. If `max_tokens` is above 21,333, `generate` reads a stream. The SDK
-    requires a stream if it expects that the reply takes longer than ten minutes. `betas`, `extra_headers`,
-    `extra_query`, `extra_body` and `timeout` have the same meaning as in the SDK's methods.
+    The default of `max_tokens` is 16,000. If `max_tokens` is above 21,333 and no timeout is set, `generate` reads
+    a stream. The SDK requires a stream if it expects that the reply takes longer than ten minutes. `betas`,
+    `extra_headers`, `extra_query`, `extra_body` and `timeout` have the same meaning as in the SDK's methods.
     """
 
     provider = "anthropic"
@@ -101,7 +101,10 @@ class AnthropicEndpoint(SDKEndpoint):
         return OutgoingRequest("/v1/messages", body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if the SDK expects a reply time of more than ten minutes (SDK README: long requests)."""
+        """Returns True if the SDK requires a stream for the request (SDK README: long requests).
+
+        The SDK requires a stream if no timeout is set and the expected reply time is more than ten minutes.
+        """
         import anthropic
 
         if "timeout" in outgoing.options or self.client.timeout != anthropic.DEFAULT_TIMEOUT:

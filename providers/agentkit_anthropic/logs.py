@@ -73,7 +73,7 @@ class _Loader:
         self.role = "system"  # role of the current message
 
     def system(self, content: object, place: str) -> list[Msg]:
-        """Converts a system prompt or the content of a system message. Empty content gives an empty list."""
+        """Converts a system prompt or the content of a system message. Returns an empty list for empty content."""
         value = content if isinstance(content, str) else self._blocks(content, place)
         return [Msg("system", value, "system")] if value else []
 
@@ -118,7 +118,8 @@ class _Loader:
         if block_type == "tool_use":
             self.names[as_text(block.get("id"))] = as_text(block.get("name"))
         if not block_type:
-            raise MessageError("type", "expected a string such as 'text'", "Pass a content block with a type.")
+            reason = f"expected a string such as 'text', got {describe_value(block.get('type'))}"
+            raise MessageError("type", reason, "Pass a content block with a type.")
         reader = (_READERS if self.role == "assistant" else _USER_READERS).get(block_type)
         if reader is None or _has_opaque_source(block):
             return OpaqueBlock("anthropic", remove_markers(block))
@@ -141,7 +142,8 @@ class _Loader:
         block = self._block(item, place, native)
         if isinstance(block, TextBlock | ImageBlock | DocumentBlock | OpaqueBlock | InvalidBlock):
             return block
-        return InvalidBlock(native, "a tool result cannot contain this type of block", place)
+        reason = f"expected a type of block that a tool result can contain, got {block.type!r}"
+        return InvalidBlock(native, reason, place)
 
 
 def _has_opaque_source(block: Mapping[str, Any]) -> bool:
@@ -201,11 +203,12 @@ def _source(source: Mapping[str, Any], media_type: str | None = None) -> Source:
         return Base64Source(as_text(source.get("media_type")), as_text(source.get("data")))
     if source_type == "url":
         return URLSource(as_text(source.get("url")), media_type)
-    raise MessageError("source", "expected base64 data or a URL", "Pass a source of type 'base64' or 'url'.")
+    reason = f"expected base64 data or a URL, got a source of the type {describe_value(source_type)}"
+    raise MessageError("source", reason, "Pass a source of the type 'base64' or 'url'.")
 
 
 def _document(block: Mapping[str, Any]) -> DocumentBlock:
-    """Converts a document block. If the source of the block has several text parts, the texts are joined."""
+    """Converts a document block. Joins the texts if the source of the block has several text parts."""
     source = as_object(block.get("source"))
     state = _state("document", block)
     if source.get("type") == "text":

@@ -41,7 +41,7 @@ _CUTTING_REASONS = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
 """Finish reasons of replies whose last tool call may be incomplete."""
 
 _NOTE_KEYS = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
-"""Keys of a reply. The values of these keys are copied to the metadata of the message."""
+"""Keys of a reply whose values the parser copies to the metadata of the message."""
 
 
 class AnthropicStreamParser(StreamParserBase):
@@ -110,7 +110,10 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.fail(as_text(error.get("message")), as_text(error.get("type")) or None)
 
     def close(self) -> None:
-        """Completes the message of an interrupted reply. Incomplete server tool calls become metadata."""
+        """Completes the message of an interrupted reply.
+
+        Incomplete blocks that Anthropic's server creates, such as server tool calls, become metadata.
+        """
         for index in [*self._citations]:
             self._close_citations(index)
         for _, part in sorted(self._server.items()):
@@ -207,7 +210,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._empty_call = None
 
     def _close_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
-        """Adds citations to the metadata and the state of a text block. Later requests send the state back."""
+        """Adds citations to the metadata and opaque state of a text block. Later requests contain the state."""
         citations = self._citations.pop(index, None)
         key = key or self._texts.get(index)
         if citations and key:
@@ -274,7 +277,7 @@ def _parse_usage(fields: Mapping[str, Any]) -> Usage:
 def _normalize_time(value: object) -> str | None:
     """Returns a time in Python's ISO format, because SDK objects and the API can write the same time differently.
 
-    If a text is not a time, returns the text unchanged. If the value is empty or not a text, returns None.
+    Returns a string that is not a time unchanged. Returns None for an empty string, and for any other value.
     """
     try:
         return datetime.fromisoformat(as_text(value)).isoformat()

@@ -47,7 +47,7 @@ class ContentReader:
             self._read_parts(as_list(content))
 
     def add_media(self, key: BlockKey, block: MediaBlock) -> None:
-        """Adds a media item. Ignores an item that was already added, because some streams repeat all items."""
+        """Adds a media item. Ignores a repeated item, unless the stream is known to be incremental."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         is_repeated = source in self._media and self._increments.cumulative is not False
         if not is_repeated and not self._reply.has_block(key):
@@ -81,7 +81,7 @@ class ContentReader:
         self._flush(texts)
 
     def _read_single_text(self, part: dict[str, Any] | None) -> bool:
-        """Adds a part that contains only text. Returns False, and does nothing, if the part needs `_read_parts`.
+        """Adds a part that contains only text. Returns False, without adding the part, if it needs `_read_parts`.
 
         This method is a fast path for the most common parts.
         """

@@ -1,4 +1,4 @@
-"""`guard_text`: changes a text that the DashScope SDK could treat as the path of a local file and upload."""
+"""`guard_text` changes a text that the DashScope SDK could treat as the path of a local file and upload."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ __all__ = ["guard_text"]
 
 
 def guard_text(text: str) -> str:
-    """Adds a line break before a text that the DashScope SDK could treat as the path of a file. Returns the text.
+    """Adds a line break before a text that the DashScope SDK could treat as the path of a file.
+
+    Returns the text with the line break, or any other text unchanged.
 
     The SDK uploads a local file if a text is the path of the file, or if a text begins with `file://`. Line breaks
     inside a text that begins with `file://` do not prevent the upload. The SDK never treats a text that begins

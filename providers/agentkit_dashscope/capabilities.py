@@ -38,7 +38,7 @@ TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
 
 
 def _note_guard(text: str, role: str) -> tuple[str, ...]:
-    """Returns a note for the ledger if `guard_text` changes the text of a user message, otherwise no note."""
+    """Returns one note for the ledger if `guard_text` changes the text of a user message, otherwise no notes."""
     return (_GUARD_NOTE,) if role == "user" and guard_text(text) != text else ()
 
 

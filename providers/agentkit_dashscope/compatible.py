@@ -76,7 +76,7 @@ ROW = OpenAICompatible(
     title="DashScopeCompatible",
     capabilities=COMPATIBLE,
     facts=(NAMED_CHOICE,),
-    # This server is in the region Beijing. An API key is valid in only one region.
+    # This server is in the Beijing region. An API key is valid in only one region.
     address="https://dashscope.aliyuncs.com/compatible-mode/v1",
     key="DASHSCOPE_API_KEY",
     reasoning_field="reasoning_content",

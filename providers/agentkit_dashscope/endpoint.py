@@ -50,8 +50,8 @@ class DashScopeEndpoint(EndpointBase):
 
     A request whose message contents are strings is first sent to the text path. If the API reports that this path
     is wrong for the model, the endpoint converts the request and sends it to the multimodal path. Later requests
-    to the model are sent only to the multimodal path. A request with lists of parts is sent to the
-    multimodal path first, and after such an error to the text path.
+    to the model are sent only to the multimodal path. A request with lists of parts is sent to the multimodal path
+    first, and after such an error to the text path.
 
     All parameters of a model call are sent in the field `parameters`, except `extra_headers`, `extra_query` and
     `timeout`.
@@ -81,7 +81,11 @@ class DashScopeEndpoint(EndpointBase):
             raise MissingExtraError("dashscope", cls.extra, "Calling DashScope") from None
         client = dashscope.AsyncClient(**options)
         if not client.config.api_key:
-            raise AuthError("dashscope", "no API key: neither api_key nor DASHSCOPE_API_KEY is set")
+            raise AuthError(
+                "dashscope",
+                "no API key is set. Pass client_options={'api_key': …} or "
+                "set the environment variable DASHSCOPE_API_KEY",
+            )
         return cls(client)
 
     def build_request(

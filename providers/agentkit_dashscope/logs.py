@@ -19,6 +19,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     check_log_message,
+    describe_value,
     ensure_json_safe,
     get_set_fields,
     parse_function_call,
@@ -71,9 +72,13 @@ def _dump_sdk_object(value: Any) -> Any:
 
 
 def _parse_message(value: Any, place: str) -> Msg:
-    """Converts one item of the log to one message. An invalid item becomes a message with an InvalidBlock."""
+    """Converts one item of the log to a message. An item that is not a dict becomes an InvalidBlock."""
     if not isinstance(value, dict):
-        return Msg("user", (InvalidBlock(value, "expected a message object", place),), "user")
+        return Msg(
+            "user",
+            (InvalidBlock(value, f"expected a message object, got {describe_value(value)}", place),),
+            "user",
+        )
     message = cast("dict[str, Any]", value)
     check_log_message(message, place, _CONTENT_KEYS, (), "dashscope")
     metadata = {key: item for key, item in message.items() if key not in _MESSAGE_KEYS} or None
@@ -112,7 +117,8 @@ def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
     if content is None:
         return []
     if not isinstance(content, list):
-        return [InvalidBlock(content, "expected a string or a list of content parts", place)]
+        reason = f"expected a string or a list of content parts, got {describe_value(content)}"
+        return [InvalidBlock(content, reason, place)]
     parts = enumerate(cast("list[Any]", content))
     return [_parse_part(item, f"{place}[{index}]", guard) for index, part in parts for item in _split_part(part)]
 
@@ -133,7 +139,7 @@ def _parse_part(value: Any, place: str, guard: bool) -> Block:
     part = {"text": value} if isinstance(value, str) else as_object(value)
     kind = next((kind for kind in ("text", *BLOCK_TYPES) if kind in (*part, part.get("type"))), None)
     if not part:
-        return InvalidBlock(value, "expected a content part", place)
+        return InvalidBlock(value, f"expected a content part, got {describe_value(value)}", place)
     if kind is None:
         return OpaqueBlock("dashscope", _without(part, {"cache_control"}))
     content = part.get(kind)
@@ -143,7 +149,8 @@ def _parse_part(value: Any, place: str, guard: bool) -> Block:
     if kind != "text":
         return _parse_media(kind, content if content is not None else _get_url(part), state, place)
     if not isinstance(content, str):
-        return InvalidBlock(value, "expected a part with a string in `text`", place)
+        reason = f"expected a part in which `text` is a string, got {describe_value(content)}"
+        return InvalidBlock(value, reason, place)
     return TextBlock(_remove_guard(content) if guard else content, state=state)
 
 
@@ -153,8 +160,10 @@ def _parse_video_frames(frames: list[Any], part: dict[str, Any], place: str) -> 
     Returns an InvalidBlock if a frame is not a URL. The SDK would treat the frame as the path of a local file and
     upload the file. Source: `dashscope.v2`, `VideoPart.frames`.
     """
-    if not all(isinstance(frame, str) and _OPENABLE_URL.match(frame) for frame in frames):
-        return InvalidBlock(part, "expected a list of video frames that are http, https, oss or data URLs", place)
+    invalid = [frame for frame in frames if not (isinstance(frame, str) and _OPENABLE_URL.match(frame))]
+    if invalid:
+        reason = f"expected video frames that are http, https, oss or data URLs, got {describe_value(invalid[0])}"
+        return InvalidBlock(part, reason, place)
     return OpaqueBlock("dashscope", {"video": frames, **_without(part, {*_NO_STATE_KEYS, "video"})})
 
 
@@ -183,11 +192,12 @@ def _get_url(part: dict[str, Any]) -> object:
 def _parse_media(media_kind: str, url: object, state: OpaqueState | None, place: str) -> Block:
     source = source_from_url(url)
     if source is None:
-        return InvalidBlock(ensure_json_safe(url), f"expected a URL of the {media_kind}", place)
+        reason = f"expected a URL of the {media_kind}, got {describe_value(url)}"
+        return InvalidBlock(ensure_json_safe(url), reason, place)
     return BLOCK_TYPES[media_kind](source, state=state)
 
 
 def _remove_guard(text: str) -> str:
-    """Returns the text without the line break that `guard_text` added."""
+    """Removes the line break that `guard_text` added. Returns any other text unchanged."""
     bare = text[1:]
     return bare if text.startswith("\n") and bare.strip() and guard_text(bare) == text else text

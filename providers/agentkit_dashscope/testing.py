@@ -91,9 +91,10 @@ class FakeDashScope(FakeService):
         return {**self.build_error(error), "status_code": error.status}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message if tool calls and tool messages do not match, otherwise None.
+        """Returns the API's error message if the request is invalid, otherwise None.
 
-        DashScope's error message consists of a prefix and the error message of OpenAI's API.
+        A valid request has messages, in which each tool call has a tool message, and each tool message has a tool
+        call. DashScope's error message consists of a prefix and the error message of OpenAI's API.
         """
         messages = as_list(as_object(call.body.get("input")).get("messages"))
         if not messages:

@@ -88,9 +88,9 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
 
     The `AsyncOpenAI` client needs `base_url="https://api.deepseek.com"`. The API has a thinking mode, which is on
     by default. In thinking mode, each assistant message of a conversation with tools must have the key
-    `reasoning_content`, even with an empty text. Without tools, the API ignores the key. The formatter therefore
-    writes the key in all assistant messages, except for models without a thinking mode. Reasoning from models of
-    other vendors is omitted.
+    `reasoning_content`, even if its value is empty. Without tools, the API ignores the key. The formatter
+    therefore writes the key in all assistant messages, except for models without a thinking mode. Reasoning from
+    models of other vendors is omitted.
     """
 
     vendor = ROW

@@ -44,9 +44,9 @@ _LONG_INTEGER = "integer string conversion"
 
 
 def parse_sdk_error(error: BaseException) -> Failure | None:
-    """Returns a `Failure` for an error of the SDK or its HTTP client, or None for any other error.
+    """Returns a `Failure` for an error of the SDK, its HTTP client or google-auth, or None for any other error.
 
-    Errors of the HTTP client are included, because the SDK raises them unchanged.
+    The SDK raises the errors of the HTTP client and of google-auth unchanged.
     """
     from google.auth import exceptions
     from google.genai import errors

@@ -24,6 +24,7 @@ from agentkit.provider_kit import (
     VideoBlock,
     as_object,
     as_text,
+    describe_value,
     make_json_safe,
 )
 
@@ -73,7 +74,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 @lru_cache(1_024)
 def _to_snake_case(key: str) -> str:
-    """Returns a key in snake_case, such as `inline_data` for `inlineData`."""
+    """Returns a key in snake_case, such as `inline_data` for `inlineData`. Returns a non-ASCII key unchanged."""
     name = str(key)  # keys of a Python dict need not be strings
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name) if name.isascii() else name
 
@@ -104,7 +105,8 @@ def normalize_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
 def normalize_base64(data: object) -> str:
     """Returns base64 text with padding, in the standard alphabet.
 
-    `data` is bytes, or base64 text in the standard or the URL-safe alphabet.
+    `data` is bytes, or base64 text in the standard or the URL-safe alphabet. Returns an empty string for any other
+    value.
     """
     if isinstance(data, bytes):
         return base64.b64encode(data).decode("ascii")
@@ -204,7 +206,8 @@ def parse_media(part: Mapping[str, Any]) -> MediaBlock:
         blob = normalize_keys(as_object(part["inline_data"]))
         media_type, data = as_text(blob.get("mime_type")), normalize_base64(blob.get("data"))
         if not _BASE64.fullmatch(data):
-            raise MessageError("inline_data", "expected base64 data", "Pass the data as base64 text.")
+            reason = f"expected base64 data, got {describe_value(blob.get('data'))}"
+            raise MessageError("inline_data.data", reason, "Pass the data as base64 text.")
         source: Base64Source | URLSource = Base64Source(media_type or "application/octet-stream", data)
     else:
         blob = normalize_keys(as_object(part.get("file_data")))
@@ -238,9 +241,10 @@ def has_content(part: Mapping[str, Any]) -> bool:
 
 
 def as_content(system: Any) -> dict[str, Any]:
-    """Returns a system instruction as a `Content` object, as the SDK does.
+    """Converts a system instruction to a `Content` object in the same way as the SDK.
 
-    A text, a part or a list of parts becomes a `Content` object with the role `user`.
+    A string, a part or a list of parts becomes a `Content` object with the role `user`. A `Content` object is
+    returned unchanged.
     """
     if isinstance(system, Mapping) and "parts" in system:
         return cast("dict[str, Any]", system)

@@ -47,13 +47,13 @@ class PartialArguments:
         return self._arguments
 
     def update(self, arguments: Mapping[str, Any]) -> None:
-        """Adds complete arguments. They replace earlier arguments with the same names."""
+        """Adds complete arguments, which replace earlier arguments with the same names."""
         self._arguments.update(arguments)
 
     def append_text(self, part: dict[str, Any]) -> bool:
         """Appends the text in a part of a reply, if the part only continues an unfinished string.
 
-        Returns True if the text was appended. This method is a fast path for the most common parts. It does not
+        Returns True if the text was appended. This method is a fast path for the most common parts, and does not
         recognize parts with snake_case keys.
         """
         call: dict[str, Any] | None = part.get("functionCall")
@@ -108,9 +108,9 @@ class PartialArguments:
         return container
 
     def _put(self, container: Any, step: str | int, item: Any) -> bool:
-        """Sets a value in an object or list. Returns False if too many list items are missing.
+        """Sets a value in an object or list. Missing list items before the value become None.
 
-        Missing list items before the value become None.
+        Returns False, without setting the value, if too many list items are missing.
         """
         if isinstance(step, int) and (skipped := step - len(container)) >= 0:
             self._skipped += skipped

@@ -98,7 +98,7 @@ def parse_usage(fields: Mapping[str, Any]) -> Usage:
 
 
 def parse_stream_error(value: object) -> Failure:
-    """Returns a `Failure` for an error in a stream. `value` is an error object of the API, or a text."""
+    """Returns a `Failure` for an error in a stream. `value` is an error object of the API, or a string."""
     error = as_object(value)
     failure = parse_failure({"error": error}) or Failure(as_text(value))
     return replace(

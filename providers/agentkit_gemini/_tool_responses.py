@@ -10,7 +10,15 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agentkit.provider_kit import MessageError, OpaqueState, TextBlock, ToolResultBlock, as_object, copy_json
+from agentkit.provider_kit import (
+    MessageError,
+    OpaqueState,
+    TextBlock,
+    ToolResultBlock,
+    as_object,
+    copy_json,
+    describe_value,
+)
 
 __all__ = ["build_response_fields", "parse_tool_response"]
 
@@ -30,8 +38,8 @@ def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock
     """
     response = function_response.get("response")
     if not isinstance(response, dict):
-        value = "nothing" if response is None else type(response).__name__
-        raise MessageError("function_response.response", f"expected an object, got {value}", "Pass an object.")
+        reason = f"expected an object, got {describe_value(response)}"
+        raise MessageError("function_response.response", reason, "Pass an object.")
     response = as_object(function_response["response"])
     text, is_error = _parse_text(response)
     is_plain = len(response) == 1 and text in response.values()
@@ -41,7 +49,7 @@ def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock
 
 
 def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """Returns the fields of the function response for a tool result. The fields id, name and parts are missing.
+    """Returns the fields of the function response for a tool result, except `id`, `name` and `parts`.
 
     The field `response` is `{"output": text}` or `{"error": text}`. If the tool result was loaded from a function
     response, the other fields of this function response are included, such as `scheduling`. If the tool result is

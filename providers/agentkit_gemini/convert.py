@@ -174,10 +174,10 @@ def _options(task: RequestSpec) -> dict[str, Any]:
 
 
 def _separate_reference(schema: dict[str, Any]) -> dict[str, Any]:
-    """Moves a `$ref` into an `anyOf` if the `$ref` has other keywords next to it, such as `description`.
+    """Moves the `$ref` of a schema into an `anyOf` if the schema has other keywords, such as `description`.
 
-    The API allows only keys that begin with `$` next to a `$ref` (google-genai: GenerateContentConfig). A `$ref`
-    next to an `anyOf` is sent unchanged.
+    In a schema with a `$ref`, the API allows only keys that begin with `$` (google-genai: GenerateContentConfig).
+    A schema with both `$ref` and `anyOf` is sent unchanged.
     """
     if "$ref" not in schema or "anyOf" in schema or all(key.startswith("$") for key in schema):
         return schema

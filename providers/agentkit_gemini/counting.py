@@ -28,11 +28,11 @@ class GeminiTokenCounter(RemoteTokenCounter):
     media_tokens = 1_120
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the number of prompt tokens in `generate_content(**request)`.
+        """Returns the number of prompt tokens of `generate_content(**request)`.
 
         Raises:
-            ValueError: The SDK refuses the request. If the SDK refuses only arguments for Vertex AI, the counter
-                omits these arguments instead of raising an error.
+            ValueError: The SDK refuses the request. If the SDK refuses an argument that only Vertex AI supports,
+                the counter sends the request without such arguments instead.
         """
         config = cast("dict[str, Any]", request.get("config") or {})
         prompt_config, contents = _prompt_config(config), self.part(request, "contents")

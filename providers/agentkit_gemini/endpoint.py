@@ -171,7 +171,8 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
     """Returns the argument `config` of the SDK's method.
 
-    The result is a dict and not a GenerateContentConfig, because the SDK would make a deep copy of such an object.
+    The result is a dict and not a GenerateContentConfig, because the SDK would create a deep copy of such an
+    object.
     """
     from google.genai import types
 

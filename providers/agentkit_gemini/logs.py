@@ -58,7 +58,7 @@ _PLACEHOLDER_SIGNATURES = frozenset(
 )
 
 _STORED_KEYS = ("cached_content", "cachedContent")
-"""Request keys that refer to a conversation stored by the service.
+"""Request keys that refer to a conversation stored by the provider.
 
 Source: google-genai, GenerateContentConfig.cached_content.
 """
@@ -96,8 +96,8 @@ def load_native(log: object) -> list[Msg]:
 def _parse_contents(value: object) -> list[dict[str, Any]]:
     """Converts any value that the SDK accepts as `contents` to a list of dicts with `role` and `parts`.
 
-    A list can contain texts and parts that are not inside a `Content` object. Adjacent function calls outside a
-    `Content` object become one dict with the role `model`. Other adjacent texts and parts outside a `Content`
+    A list can contain strings and parts that are not inside a `Content` object. Adjacent function calls outside a
+    `Content` object become one dict with the role `model`. Other adjacent strings and parts outside a `Content`
     object become one dict with the role `user`. Source: google-genai, ContentListUnion.
     """
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
@@ -112,16 +112,17 @@ def _parse_contents(value: object) -> list[dict[str, Any]]:
 
 
 def _parse_content(item: object, place: str) -> dict[str, Any]:
-    """Returns a dict with the role and the `parts` of an item: a `Content` object, a part or a text.
+    """Returns a dict with the role and the `parts` of an item: a `Content` object, a part or a string.
 
-    For a `Content` object, the dict has the key `role`. A part or a text has no role, so the dict has the key
+    For a `Content` object, the dict has the key `role`. A part or a string has no role, so the dict has the key
     `bare_role` with the role "model" for a function call, otherwise "user".
     """
     if isinstance(item, str):
         return {"bare_role": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        found = "{}" if isinstance(item, dict) else type(item).__name__
-        reason = f"expected a `Content` object, a `Part` object or a string, got {found}"
+        reason = (
+            f"expected a `Content` object, a `Part` object or a string, got {describe_value(cast('object', item))}"
+        )
         raise MessageError(place, reason, describe_log_format(cast("object", item)))
     fields = normalize_keys(cast("dict[str, Any]", item))
     if "parts" in fields or "role" in fields:
@@ -163,7 +164,7 @@ class _Loader:
         self.count = 0
 
     def load_system(self, system: object) -> list[Block]:
-        """Returns the blocks of a system instruction (a text, a list of parts, or a `Content` object)."""
+        """Returns the blocks of a system instruction (a string, a list of parts, or a `Content` object)."""
         if isinstance(system, str):
             return [TextBlock(system)] if system else []
         parts = as_object(system).get("parts") if "parts" in as_object(system) else system
@@ -192,7 +193,8 @@ class _Loader:
             block = self._parse_part(part, model=model)
         except MessageError as error:
             return InvalidBlock(value, f"{error.place}: {error.reason}", place)
-        return block or InvalidBlock(value, "expected a part of a known kind, such as `text`", place)
+        reason = f"expected a part of a known kind, such as `text`, got {describe_value(value)}"
+        return block or InvalidBlock(value, reason, place)
 
     def _parse_part(self, part: dict[str, Any], *, model: bool) -> Block | None:
         state = _parse_state(part, model=model)

@@ -86,9 +86,10 @@ class FakeGemini(FakeService):
         return {"error": fields}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message if function responses do not match the preceding calls, otherwise None.
+        """Returns the API's error message if the request is invalid, otherwise None.
 
-        The error messages are copied from recorded replies of the API.
+        A valid request has contents, in which the function responses match the preceding function calls. The error
+        messages are copied from recorded replies of the API.
         """
         contents = [as_object(content) for content in as_list(call.body.get("contents"))]
         if not contents:

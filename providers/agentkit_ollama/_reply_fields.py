@@ -37,18 +37,21 @@ def read_figures(reply: ReplyBuilder, event: dict[str, Any]) -> None:
 
 
 def parse_reason(event: dict[str, Any]) -> tuple[FinishReason, str | None]:
-    """Returns the finish reason of the last line of a reply, and its name in the API."""
+    """Returns the finish reason of the last line of a reply, and the name of this reason in the API.
+
+    If the line has no finish reason, returns STOP and None.
+    """
     native = as_text(event.get("done_reason")) or None
     return _REASONS.get(native, FinishReason.OTHER) if native else FinishReason.STOP, native
 
 
 def parse_error(error: object) -> str:
-    """Returns the message of an error. Some proxies send the error as an object instead of a text."""
+    """Returns the message of an error. Some proxies send the error as an object instead of a string."""
     return as_text(error) or as_text(as_object(error).get("message")) or str(make_json_safe(error))[:1_000]
 
 
 def unwrap(value: object) -> object:
-    """Returns an SDK object or a dict as JSON values. Returns text and bytes unchanged."""
+    """Returns an SDK object or a dict as JSON values. Returns strings and bytes unchanged."""
     return (
         value if isinstance(value, str | bytes | bytearray) else make_json_safe(value, "reply", unwrap_sdk_object)
     )

@@ -52,7 +52,7 @@ class OllamaEndpoint(HttpResponseEndpoint):
     """
 
     path: ClassVar[str] = "/api/chat"
-    """Path of the API."""
+    """URL path of the API."""
     extra = "ollama"
     required_attributes = ("_client", "pull")
 
@@ -165,8 +165,9 @@ class OllamaRawEndpoint(OllamaEndpoint):
 def _refusal(text: str, status: int) -> Exception:
     """Returns the SDK's exception for an error reply.
 
-    The constructor of the exception fails if the text is JSON but not an object, or if a number has more than
-    4,300 digits. In these cases, the constructor gets a JSON object that contains the text.
+    The constructor of the exception fails if the text is JSON but not an object, if the JSON is nested too deeply,
+    or if a number has more than 4,300 digits. In these cases, the constructor gets a JSON object that contains the
+    text.
     """
     from ollama import ResponseError
 

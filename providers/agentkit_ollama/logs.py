@@ -41,9 +41,10 @@ def load_native(log: object) -> list[Msg]:
     A request is a dict with the arguments of `chat`, or the JSON body of an HTTP request. The log can contain SDK
     objects. The loader opens no files, even if the data of an image is a path.
 
-    A result without an id is assigned to the first call of the same tool that has no result yet. Images replace
-    the marks that the formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are
-    placed before the text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlocks.
+    A result without an id is assigned to the first call of the same tool that has no result yet. Images and audio
+    replace the marks that the formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images
+    and audio are placed before the text. Unknown keys of a message become metadata. Unreadable parts become
+    InvalidBlocks.
 
     Raises:
         MessageError: The value is not a conversation in Ollama's format.
@@ -66,7 +67,8 @@ class _Loader:
     def load_message(self, value: Any, place: str) -> Msg:
         """Converts one message of the log."""
         if not isinstance(value, dict):
-            return Msg("user", (InvalidBlock(value, "expected a message object", place),), "user")
+            reason = f"expected a message object, got {describe_value(value)}"
+            return Msg("user", (InvalidBlock(value, reason, place),), "user")
         message = cast("dict[str, Any]", value)
         check_log_message(message, place, _CONTENT, (), "ollama", "")
         metadata = {key: item for key, item in message.items() if key not in _KNOWN_KEYS} or None
@@ -118,7 +120,7 @@ class _Loader:
 def _parse_content(message: dict[str, Any], place: str) -> Iterator[Block]:
     """Yields the text and media blocks of a message.
 
-    Each image replaces its mark, such as `[image 1]`. A mark is a separate line of the text.
+    Each media item replaces its mark, such as `[image 1]`. A mark is a separate line of the text.
     """
     content = message.get("content")
     yield from _invalid_content(content, place)
@@ -150,6 +152,11 @@ def _text(piece: str) -> list[Block]:
 
 
 def _parse_images(message: dict[str, Any], place: str) -> list[Block]:
-    reason = "expected base64 data of an image or an audio clip"
     images = enumerate(as_list(message.get("images")))
-    return [parse_media(item) or InvalidBlock(item, reason, f"{place}.images[{index}]") for index, item in images]
+    return [_parse_image(item, f"{place}.images[{index}]") for index, item in images]
+
+
+def _parse_image(item: Any, place: str) -> Block:
+    if block := parse_media(item):
+        return block
+    return InvalidBlock(item, f"expected base64 data of an image or of audio, got {describe_value(item)}", place)

@@ -76,8 +76,8 @@ class AudioBuffer:
 
         Args:
             format: Audio format that the request asked for. If the format is None or unknown, the first characters
-                of the data determine the media type. If these characters are unknown, the
-                media type is `audio/pcm`.
+                of the data determine the media type. If these characters are unknown, the media type is
+                `audio/pcm`.
         """
         data = _join_base64(self._data)
         media_type = _MEDIA_TYPES.get(as_text(format)) or next(

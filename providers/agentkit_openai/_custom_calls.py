@@ -26,7 +26,8 @@ def custom_input(text: str) -> dict[str, Any]:
 def custom_text(block: ToolUseBlock) -> str | None:
     """Returns the input text of a call of a custom tool.
 
-    Returns None for a function call, and for a custom tool call that has arguments other than one text `input`.
+    Returns None for a function call, and for a custom tool call whose arguments are not exactly one string
+    `input`.
     """
     text = block.input.get("input")
     is_custom = get_state_fields(block.state).get("type") == "custom"

@@ -89,7 +89,8 @@ def read_content(content: object, source: LogSource, place: str) -> list[Block]:
     if content is None:
         return []
     if not isinstance(content, list):
-        return [InvalidBlock(content, "expected a string or a list of content parts", place)]
+        reason = f"expected a string or a list of content parts, got {describe_value(content)}"
+        return [InvalidBlock(content, reason, place)]
     parts = cast("list[Any]", content)
     return [_read_part(part, source, f"{place}[{index}]") for index, part in enumerate(parts)]
 
@@ -99,12 +100,13 @@ def _read_part(part: object, source: LogSource, place: str) -> Block:
     if isinstance(part, str):
         return TextBlock(as_text(part))
     if not isinstance(part, dict):
-        return InvalidBlock(part, "expected a content part (an object or a string)", place)
+        reason = f"expected a content part (an object or a string), got {describe_value(part)}"
+        return InvalidBlock(part, reason, place)
     fields = cast("dict[str, Any]", part)
     part_type = fields.get("type", "text" if fields.keys() == {"text"} else None)
     if not isinstance(part_type, str):
-        keys = [key[:40] for key in list(fields)[:8]]
-        return InvalidBlock(fields, f"expected a content part with the key `type`, got the keys {keys}", place)
+        reason = f"expected a content part in which `type` is a string, got {describe_value(fields)}"
+        return InvalidBlock(fields, reason, place)
     try:
         block = _create_block(part_type, fields, source)
     except MessageError as error:

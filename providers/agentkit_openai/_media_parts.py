@@ -70,8 +70,8 @@ def get_part_keys(block: MediaBlock) -> dict[str, Any]:
 def choose_file_name(block: MediaBlock) -> str:
     """Returns the file name under which a document is sent.
 
-    If the title of the document was its file name in a log, the title is returned unchanged. Otherwise, the file
-    name is derived from the title and the media type.
+    If the title of the document was its file name in a log, returns the title unchanged. Otherwise, derives the
+    file name from the title and the media type.
     """
     title = getattr(block, "title", None) or ""
     if title and copy_state_fields(block, "filename").get("filename") == title:

@@ -17,8 +17,8 @@ __all__ = ["mark_cache_control", "mark_chat", "mark_latest"]
 _ROLES = frozenset({"system", "developer", "user", "tool"})
 _MAX_LATEST = 50
 _MAX_MARKERS = 4
-# The cache looks for stored prefixes only near the markers of the new request. It finds a prefix that ends fewer
-# than `_REACH` content parts before a marker.
+# The cache looks for stored prefixes only near the markers of the new request. The cache finds a prefix that ends
+# fewer than `_REACH` content parts before a marker.
 _REACH = 20
 
 _Part: TypeAlias = dict[str, Any]

@@ -142,7 +142,7 @@ CHAT = Capabilities(
     # Requests and replies have no field for reasoning (API reference).
     thinking=ThinkingCapabilities(mode="never"),
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: "type" not in data,  # data without a `type`: keys of an assistant message
+        is_reply_data=lambda data: "type" not in data,  # data without `type` are keys of an assistant message
         places=_part_places,
         passthrough_keys={
             # agentkit 0.3.0 stored the key `message.role` as `role`. Both keys are accepted.

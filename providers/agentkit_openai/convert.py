@@ -70,8 +70,7 @@ class OpenAIChatFormatter(FormatterBase):
             adds no markers.
         spoken_replies: `"id"` replaces the audio of OpenAI's earlier replies with the audio's id. OpenAI accepts
             the id until it expires, about an hour after the reply (`expires_at` in the metadata of the audio
-            block).
-            `"transcript"` replaces the audio with its transcript. Other vendors always get the transcript.
+            block). `"transcript"` replaces the audio with its transcript. Other vendors always get the transcript.
         options: Options of all formatters (see `FormatterOptions`).
 
     Raises:

@@ -34,7 +34,7 @@ class OpenAITokenCounter(RemoteTokenCounter):
         Raises:
             InputError: The request has no `input`.
             ModelError: The reply has no token count.
-            Exception: The SDK raised an error, which is passed on unchanged.
+            Exception: Any error of the SDK, with the credentials of the client redacted.
         """
         self.part(request, "input", "For a request to Chat Completions, use `TiktokenCounter`.")
         parameters = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}

@@ -130,8 +130,8 @@ class OpenAICompletionsEndpoint(OpenAIChatEndpoint):
     ) -> OutgoingRequest:
         """Builds the request for a model call from the prompt and its options.
 
-        Without a limit for the tokens, the request has `"max_tokens": null`. The default of vLLM is 16 tokens, and
-        null means no limit (vllm/entrypoints/openai/completion/protocol.py, read on 2026-11-26).
+        Without the parameter `max_tokens`, the request has `"max_tokens": null`. The default of vLLM is 16 tokens,
+        and null means no limit (vllm/entrypoints/openai/completion/protocol.py, read on 2026-11-26).
 
         Raises:
             OptionError: A parameter is named `prompt`.

@@ -21,6 +21,7 @@ from agentkit.provider_kit import (
     as_text,
     check_log_message,
     derive_call_id,
+    describe_value,
     ensure_json_safe,
     parse_log_text,
     read_arguments,
@@ -95,7 +96,7 @@ class _LogReader:
     def read(self, entry: object, place: str) -> Msg:
         """Reads an entry as a message (openai-python: ChatCompletionMessageParam)."""
         if not isinstance(entry, dict):
-            return self._create_invalid(entry, "expected a message object", place)
+            return self._create_invalid(entry, f"expected a message object, got {describe_value(entry)}", place)
         message = cast("dict[str, Any]", entry)
         role = message.get("role")
         name = as_text(message.get("name"))
@@ -114,7 +115,7 @@ class _LogReader:
             blocks = read_content(message.get("content"), self.source, f"{place}.content")
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
             return self._create_msg(name or msg_role, blocks, msg_role, message)
-        reason = "expected a role such as 'user' or 'assistant'"
+        reason = f"expected a role such as 'user' or 'assistant', got {describe_value(role)}"
         return self._create_invalid(message, reason, place)
 
     def _create_msg(self, name: str, blocks: list[Block], role: _Role, message: dict[str, Any]) -> Msg:
@@ -211,7 +212,8 @@ class _LogReader:
         custom = as_object(call.get("custom")) if not call.get("function") else {}
         function = custom or as_object(call.get("function"))
         if not function:
-            return InvalidBlock(entry, "expected a tool call with the key `function` or `custom`", place)
+            reason = f"expected a tool call with the key `function` or `custom`, got {describe_value(entry)}"
+            return InvalidBlock(entry, reason, place)
         id, name = as_text(call.get("id")), as_text(function.get("name"))
         self.tool_names[id] = name
         if custom:

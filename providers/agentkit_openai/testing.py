@@ -172,7 +172,7 @@ class FakeChatCompletions(FakeService):
 
 
 def build_error(error: LoopbackError, *, has_numeric_code: bool = False) -> dict[str, Any]:
-    """Builds an error body in OpenAI's format. If `has_numeric_code` is True, the format is vLLM's."""
+    """Builds an error body in OpenAI's format, or in vLLM's format if `has_numeric_code` is True."""
     if has_numeric_code:
         fields = {"message": error.message, "type": error.code or "BadRequestError", "param": None}
         return {"error": {**fields, "code": error.status}}

@@ -11,7 +11,7 @@ from agentkit_openai import CHAT
 __all__ = ["VLLMTokenCounter"]
 
 _MEDIA_TYPES = frozenset({"image_url", "audio_url", "video_url", "input_audio"})
-_REASON = "the counting endpoint counts only text, so media are estimated"
+_REASON = "tokens of media are estimated, because the counting endpoint counts only text"
 
 
 class VLLMTokenCounter(RemoteTokenCounter):
@@ -53,7 +53,7 @@ class VLLMTokenCounter(RemoteTokenCounter):
         Raises:
             InputError: The request has no `messages`.
             ModelError: The reply has no token count.
-            Exception: The SDK raised an error, which is passed on unchanged.
+            Exception: Any error of the SDK, with the credentials of the client redacted.
         """
         media: list[Any] = []
         extra = cast("dict[str, Any]", request.get("extra_body") or {})

@@ -98,6 +98,7 @@ class Comparison:
             # a stored message can quote a text of the base version, so both records are mapped
             old, new = _without_counts(texts), _without_counts(self._map_texts(new))
         old, new = sort_notes(old), sort_notes(new)
+        old, new = _drop_found_values(old), _drop_found_values(new)
         old = mappings.add_omitted_keys(old, new)
         old = mappings.map_refusals(old, new, counts_texts=writes_texts and bool(self.texts))
         if json.dumps(old) == json.dumps(new):
@@ -207,6 +208,21 @@ def sort_notes(record: Any) -> Any:
         return fields
     entries = [[*entry[:-1], sorted(entry[-1])] for entry in fields["entries"]]
     return {**fields, "entries": entries, "syntheses": sorted(fields["syntheses"])}
+
+
+_FOUND: Final = re.compile(r"((?:invalid block: )?(?:[\w.\[\]]+: )?expected .*?), got .*", re.DOTALL)
+
+
+def _drop_found_values(value: Any) -> Any:
+    """Returns JSON values without the value that a reason names as found, which the base version does not name."""
+    if isinstance(value, str):
+        match = _FOUND.fullmatch(value)
+        return match[1] if match else value
+    if isinstance(value, dict):
+        return {key: _drop_found_values(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_drop_found_values(item) for item in cast("list[Any]", value)]
+    return value
 
 
 _COUNTS: Final = frozenset({"tokens", "uncached", "digest", "needed"})

@@ -58,7 +58,7 @@ _REQUEST_ID_KEYS = {
     "apply_patch_call": "call_id",
     "tool_search_call": "call_id",  # the id is null if OpenAI runs the search
     "mcp_approval_request": "id",
-    "function_call": "call_id",  # the call is an opaque block only if a program on OpenAI's servers made it
+    "function_call": "call_id",  # the call is an opaque block only if a program of OpenAI created the call
     "custom_tool_call": "call_id",
 }
 _RESPONSE_ID_KEYS = {

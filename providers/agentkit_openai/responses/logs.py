@@ -22,6 +22,7 @@ from agentkit.provider_kit import (
     check_log_format,
     check_log_message,
     check_log_request,
+    describe_value,
     ensure_json_safe,
     get_state_fields,
     parse_log_text,
@@ -105,7 +106,7 @@ class _LogReader:
         elif isinstance(instructions, list):
             self.read_all(cast("list[Any]", instructions), "instructions")
         elif instructions is not None:
-            reason = "expected a string or a list of items"
+            reason = f"expected a string or a list of items, got {describe_value(instructions)}"
             self.add("system", [InvalidBlock(instructions, reason, "instructions")], "system")
 
     def read_all(self, entries: list[Any], name: str) -> None:
@@ -115,7 +116,8 @@ class _LogReader:
     def _read(self, entry: object, place: str, next_id: object) -> None:
         """Reads an item (openai-python: ResponseInputItemParam). `next_id` is the id of the next item."""
         if not isinstance(entry, dict):
-            self.add("unknown", [InvalidBlock(entry, "expected an item (a JSON object)", place)], "user")
+            reason = f"expected an item (a JSON object), got {describe_value(entry)}"
+            self.add("unknown", [InvalidBlock(entry, reason, place)], "user")
             return
         item = cast("dict[str, Any]", entry)
         check_log_format(item, place, _WIRES)
@@ -130,7 +132,8 @@ class _LogReader:
             self._reply_blocks.append(self._read_reply_item(item_type, item, place, next_id))
         else:
             check_log_message(item, place, ("type",), (), _WIRES)
-            self.add("unknown", [InvalidBlock(item, "expected an item with the key `type`", place)], "user")
+            reason = f"expected an item in which `type` is a string, got {describe_value(item)}"
+            self.add("unknown", [InvalidBlock(item, reason, place)], "user")
 
     def _read_message(self, item: dict[str, Any], place: str) -> None:
         role = item.get("role")
@@ -146,7 +149,7 @@ class _LogReader:
                 blocks = attach_keys(blocks, {"role": role}, _ISSUER) or blocks
             self.add(msg_role, as_content(blocks), msg_role)
         else:
-            reason = "expected a role such as 'user' or 'assistant'"
+            reason = f"expected a role such as 'user' or 'assistant', got {describe_value(role)}"
             self.add("unknown", [InvalidBlock(item, reason, place)], "user")
 
     def _read_reply_item(self, item_type: str, item: dict[str, Any], place: str, next_id: object) -> Block:

@@ -211,8 +211,9 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
 
 def _get_delta(event: dict[str, Any]) -> str:
-    """Returns the text of an event unchanged, even if the text begins or ends in the middle of a character.
+    """Returns the text of an event, or an empty string if the event has no text.
 
+    The text is returned unchanged, even if the text begins or ends in the middle of a character.
     One event can contain the first half of a character, and the next event the second half. The function `as_text`
     would replace both halves with U+FFFD.
     """

@@ -30,6 +30,7 @@ from agentkit import (
     VideoBlock,
     load_provider,
 )
+from agentkit.provider_kit import describe_value
 from agentkit_gemini import PROVIDER, GeminiChatFormatter, load_native
 from tests.cases import each_case
 from tests.conversations import histories, valid_histories
@@ -423,8 +424,7 @@ def test_a_response_without_an_object_becomes_an_invalid_block(response: Any) ->
     (block,) = load_native(log)[2].blocks
     assert isinstance(block, InvalidBlock)
     assert block.place == "contents[2].parts[0]"
-    value = "nothing" if response is None else type(response).__name__
-    assert block.reason == f"function_response.response: expected an object, got {value}"
+    assert block.reason == f"function_response.response: expected an object, got {describe_value(response)}"
     assert block.data == log[2]["parts"][0]
     plan = GeminiChatFormatter().lower(load_native(log))
     assert [place for place, _ in plan.ledger.losses] == ["msgs[2].content[0]"]

@@ -45,7 +45,7 @@ async def test_the_request_is_counted_and_media_are_estimated() -> None:
     assert body["add_generation_prompt"] is True
     assert body["messages"][-1]["content"] == [{"type": "text", "text": "Look"}]
     assert counted >= len(json.dumps(body["messages"])) + 1_600
-    assert counted.estimated == ("the counting endpoint counts only text, so media are estimated",)
+    assert counted.estimated == ("tokens of media are estimated, because the counting endpoint counts only text",)
     assert text.estimated == ()
 
 
