@@ -118,9 +118,11 @@ def check_int(name: str, value: object, minimum: int, advice: str = "") -> None:
 
 def check_text(name: str, text: str | None) -> None:
     """Raises `OptionError` if the value of an option is neither None nor a string that UTF-8 can encode."""
-    check_option(name, text, str | None)
+    if text is None:
+        return
+    check_option(name, text, str)
     try:
-        (text or "").encode()
+        text.encode()
     except UnicodeEncodeError:
         reason = f"the string {shorten_repr(text, 60)} has a lone surrogate"
         raise OptionError(name, reason, "Pass a string that UTF-8 can encode.") from None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
+
+from pydantic_core import from_json
 
 from agentkit.errors import MessageError, OptionError
 from agentkit.messages.blocks import InvalidBlock, ToolResultBlock
@@ -69,8 +72,13 @@ def parse_input(text: bytes) -> Any:
     Raises:
         MessageError: The text is not JSON.
     """
+    text = text.removeprefix(codecs.BOM_UTF8)
     try:
-        return json.loads(text.decode("utf-8-sig"))
+        return from_json(text, cache_strings="keys")
+    except ValueError:  # not JSON, or JSON that only `json` parses, such as texts with lone surrogates
+        pass
+    try:
+        return json.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise MessageError("input", f"the text is not JSON ({error})", "Pass valid JSON.") from None
 
@@ -92,10 +100,17 @@ def encode(value: Any, indent: int | None = None) -> bytes:
         MessageError: The value cannot be written as JSON.
     """
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
+        encoder = (
+            _ENCODER if indent is None else json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent)
+        )
+        return encoder.encode(value).encode() + b"\n"
     except (ValueError, RecursionError) as error:
         reason = f"a value cannot be written as JSON ({error})"
         raise MessageError("output", reason, "Remove values such as NaN or Infinity from the input.") from None
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+"""Encoder of one-line JSON. `json.dumps` would create an encoder for each value."""
 
 
 def write_bytes(text: bytes) -> None:
@@ -128,8 +143,10 @@ def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None)
     Raises:
         MessageError: There are invalid blocks. The error names the place of each block and the reason.
     """
-    faults = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
-    if faults and not keep_invalid:
+    faults = [f"{block.place}: invalid block: {block.reason}" for block in _list_invalid_blocks(msgs)]
+    if not faults:
+        return
+    if not keep_invalid:
         place, _, first = faults[0].partition(": ")
         reason = "; ".join(as_one_line(text) for text in (first, *faults[1:]))
         raise MessageError(place, reason, "Correct the input, or pass --keep-invalid.")
@@ -137,7 +154,12 @@ def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None)
         sys.stderr.writelines(f"agentkit: {shorten(as_one_line(text), 1_000)}\n" for text in faults)
 
 
-def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
-    for block in msg.blocks if msg.features & (Feature.INVALID | Feature.RESULT_MEDIA) else ():
-        items = block.items if isinstance(block, ToolResultBlock) else (block,)
-        yield from (item for item in items if isinstance(item, InvalidBlock))
+_MAY_BE_INVALID: Final = Feature.INVALID | Feature.RESULT_MEDIA
+
+
+def _list_invalid_blocks(msgs: Sequence[Msg]) -> list[InvalidBlock]:
+    blocks = [block for msg in msgs if msg.features & _MAY_BE_INVALID for block in msg.blocks]
+    items = [
+        item for block in blocks for item in (block.items if isinstance(block, ToolResultBlock) else (block,))
+    ]
+    return [item for item in items if isinstance(item, InvalidBlock)]

@@ -7,7 +7,7 @@ that the stage does not change.
 from __future__ import annotations
 
 import re
-from typing import cast
+from typing import Any
 
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock
 
@@ -84,15 +84,16 @@ def scan_features(blocks: tuple[Block, ...]) -> int:
     """Returns the `Feature` bits of a sequence of blocks, without the bits that depend on the role."""
     features = 0 if blocks else Feature.EMPTY
     call_ids: list[str] = []
+    block: Any  # a cast to the type of each block takes time
     for block in blocks:
         block_type = block.type
         if block_type == "text":
-            features |= _text_features(cast("TextBlock", block))
+            features |= _text_features(block)
         elif block_type == "tool_use":
-            call_ids.append(cast("ToolUseBlock", block).id)
-            features |= _call_features(cast("ToolUseBlock", block))
+            call_ids.append(block.id)
+            features |= _call_features(block)
         elif block_type == "tool_result":
-            features |= _result_features(cast("ToolResultBlock", block))
+            features |= _result_features(block)
         elif block_type == "thinking":
             features |= Feature.THINKING | Feature.OTHER
         elif block_type == "invalid":

@@ -34,6 +34,7 @@ from agentkit.messages.validation import (
     JsonObject,
     Text,
     Validated,
+    copy_object,
     is_text,
     slot_setter,
     validated_dataclass,
@@ -289,23 +290,14 @@ def _build_ordinary(
         return None
     if id is None is timestamp is metadata:
         return build_trusted(name, content, role, pinned)
-    if (id is None or is_text(id)) and (timestamp is None or is_text(timestamp)) and _is_flat(metadata):
-        copied = None if metadata is None else {**metadata}
-        fields: Any = {"id": id, "timestamp": timestamp, "metadata": copied}
-        return build_trusted(name, content, role, pinned, **fields)
-    return None
-
-
-def _is_flat(metadata: object) -> bool:
-    """Returns True if metadata is None, or a dict whose values are strings, integers, booleans or None."""
-    if type(metadata) is not dict:
-        return metadata is None
-    pairs = cast("dict[object, object]", metadata).items()
-    return all(is_text(key) and (type(item) in _SCALARS or is_text(item)) for key, item in pairs)
+    copied = None if metadata is None else copy_object(metadata)
+    is_valid = (id is None or is_text(id)) and (timestamp is None or is_text(timestamp))
+    if not is_valid or (copied is None and metadata is not None):
+        return None
+    return build_trusted(name, content, role, pinned, id=id, timestamp=timestamp, metadata=copied)
 
 
 _ROLES: Final = frozenset(get_args(Role))
-_SCALARS: Final = frozenset({int, bool, type(None)})
 _BLOCK_TYPES: Final = frozenset(get_args(get_args(Block)[0]))
 ORDINARY_BUILDERS[Msg] = _build_ordinary
 

@@ -16,10 +16,20 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agentkit.errors import MessageError, VersionError
 from agentkit.json_values import is_encodable, replace_surrogates
-from agentkit.messages.blocks import Block, InvalidBlock, ResultItem
+from agentkit.messages.blocks import (
+    Block,
+    InvalidBlock,
+    OpaqueState,
+    ResultItem,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from agentkit.messages.foreign_block_dicts import adopt_block, adopt_extra
 from agentkit.messages.log_checks import check_log_message, describe_log_format
 from agentkit.messages.message import Msg
+from agentkit.messages.validation import ORDINARY_BUILDERS
 from agentkit.messages.validation_errors import to_message_error
 from agentkit.reprs import describe_value, shorten_repr
 
@@ -83,7 +93,8 @@ def load_messages(data: object) -> list[Msg]:
         data = _unwrap(cast("Mapping[str, object]", data))
     if isinstance(data, str | bytes) or not isinstance(data, Sequence):
         raise MessageError("messages", f"expected a list, got {describe_value(data)}", "Pass a list of messages.")
-    return [load_message(item, f"messages[{index}]") for index, item in enumerate(cast("Sequence[Any]", data))]
+    items = enumerate(cast("Sequence[Any]", data))
+    return [_build_ordinary(item) or _load_checked(item, f"messages[{index}]") for index, item in items]
 
 
 def _parse(text: str | bytes | bytearray) -> object:
@@ -119,6 +130,11 @@ def load_message(stored: object, place: str = "message") -> Msg:
         MessageError: If the value is not a message.
 
     """
+    return _build_ordinary(stored) or _load_checked(stored, place)
+
+
+def _load_checked(stored: object, place: str) -> Msg:
+    """Loads a message as `load_message` does, and checks and converts each part."""
     if isinstance(stored, Msg):
         return stored
     stored = replace_surrogates(stored, place)
@@ -140,6 +156,46 @@ def load_message(stored: object, place: str = "message") -> Msg:
     except MessageError as error:
         inner = error.place.removeprefix("Msg").lstrip(".")
         raise MessageError(f"{place}.{inner}", error.reason, error.advice) from None
+
+
+def _build_ordinary(stored: object) -> Msg | None:
+    """Builds a message directly from a dict with the keys and types that `dump_message` writes, to save time.
+
+    Returns None if a part of the dict may be invalid, or may have to be converted. Use `_load_checked` then.
+    """
+    if type(stored) is not dict:
+        return None
+    fields = cast("dict[str, Any]", stored)
+    try:
+        content = fields["content"]
+        if type(content) is list:
+            fields = {**fields, "content": [_build_block(block) for block in cast("list[Any]", content)]}
+        return cast("Msg | None", ORDINARY_BUILDERS[Msg](**fields))
+    except (KeyError, TypeError, MessageError, RecursionError):
+        return None
+
+
+def _build_block(stored: Any) -> object:
+    """Builds a block for `_build_ordinary`. Returns None or raises an error if the block needs further checks."""
+    if type(stored) is not dict:
+        return None
+    fields = {**cast("dict[str, Any]", stored)}
+    build = _BLOCK_BUILDERS[fields.pop("type")]
+    state, output = fields.get("state"), fields.get("output")
+    if type(state) is dict:
+        fields["state"] = OpaqueState(**cast("dict[str, Any]", state))
+    if type(output) is list:
+        fields["output"] = [_build_block(item) for item in cast("list[Any]", output)]
+    return build(**fields)
+
+
+_BLOCK_BUILDERS = {
+    "text": ORDINARY_BUILDERS[TextBlock],
+    "thinking": ORDINARY_BUILDERS[ThinkingBlock],
+    "tool_use": ORDINARY_BUILDERS[ToolUseBlock],
+    "tool_result": ORDINARY_BUILDERS[ToolResultBlock],
+}
+"""Functions that build a block without pydantic, by block type."""
 
 
 def _load_content(content: object, place: str) -> object:

@@ -20,6 +20,7 @@ from agentkit.messages.validation import (
     Text,
     UncheckedJsonObject,
     Validated,
+    copy_object,
     is_text,
     same_json,
     slot_setter,
@@ -215,22 +216,29 @@ _set_call_type = slot_setter(ToolUseBlock, "type")
 def _build_ordinary_call(
     id: Any, name: Any, input: Any, raw_input: Any = None, state: Any = None, *, metadata: Any = None
 ) -> ToolUseBlock | None:
-    """Builds a tool call without pydantic if all values in `input` are strings, integers, booleans or None.
+    """Builds a tool call without the dataclass schema of pydantic.
 
-    Returns None for any other `input`, if there is `metadata`, or if an argument is invalid.
+    Returns None if there is `metadata`, or if an argument is invalid.
     """
-    values = input
-    if not (is_text(id) and is_text(name) and type(input) is dict and (raw_input is None or is_text(raw_input))):
+    if not (is_text(id) and is_text(name) and (raw_input is None or is_text(raw_input))):
         return None
-    is_flat = _ORDINARY.issuperset(map(type, values.values())) and _STRING.issuperset(map(type, values))
-    if not is_flat or not (state is None or type(state) is OpaqueState) or metadata is not None:
+    values = input.copy() if _is_flat(input) else copy_object(input)
+    if values is None or not (state is None or type(state) is OpaqueState) or metadata is not None:
         return None
-    block = _assemble_call(id, name, values.copy(), raw_input, state)
+    block = _assemble_call(id, name, values, raw_input, state)
     try:
         block.__post_init__()
     except MessageError:
         return None  # pydantic then repeats the validation and raises an error that names the class
     return block
+
+
+def _is_flat(input: object) -> bool:
+    """Returns True if the input is a dict whose values are strings, integers, booleans or None."""
+    if type(input) is not dict:
+        return False
+    values = cast("dict[Any, Any]", input)
+    return _ORDINARY.issuperset(map(type, values.values())) and _STRING.issuperset(map(type, values))
 
 
 def build_parsed_call(id: str, name: str, raw_input: str) -> ToolUseBlock | None:

@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, field, fields
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, cast, dataclass_transform
 
-from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
+from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import to_json
 
@@ -30,6 +30,7 @@ __all__ = [
     "UncheckedJsonObject",
     "Validated",
     "ValidatedType",
+    "copy_object",
     "is_text",
     "same_json",
     "slot_setter",
@@ -85,6 +86,19 @@ else:
     """A JSON object."""
     UncheckedJsonObject = dict[str, JsonValue]
     """A JSON object. The check for lone surrogates is in `ToolUseBlock.__post_init__`, and not in this type."""
+
+
+_object_reader: TypeAdapter[JsonObject] = TypeAdapter(
+    JsonObject, config=ConfigDict(allow_inf_nan=False, defer_build=True)
+)
+
+
+def copy_object(value: object) -> JsonObject | None:
+    """Returns a deep copy of a JSON object. Returns None if the value is not a valid `JsonObject`."""
+    try:
+        return _object_reader.validate_python(value)
+    except ValidationError:
+        return None
 
 
 # -- classes --------------------------------------------------------------------------------------------------

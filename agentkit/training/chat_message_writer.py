@@ -15,6 +15,7 @@ from agentkit.messages.blocks import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, Source
 from agentkit.tools.error_marks import write_output
@@ -63,12 +64,15 @@ class ChatMessageWriter:
             MessageError: A tool call has no name, or a call or result has no id.
         """
         content = msg.content
-        if weight is None and isinstance(content, str) and msg.name == msg.role:  # fast path for most messages
-            return [{"role": msg.role, "content": content}]
+        if weight is None and isinstance(content, str) and msg.name:  # fast path for most messages
+            message: dict[str, Any] = {"role": msg.role, "content": content}
+            return [message if msg.name == msg.role else {**message, "name": msg.name}]
         place = f"{list_place}[{index}]"
         if isinstance(content, str):
             return [self._add_fields({"role": msg.role, "content": content}, msg, weight, place)]
-        results = [self._write_result(block, f"{place}.content[{i}]") for i, block in _list_results(msg)]
+        results: list[dict[str, Any]] = []
+        if msg.features & Feature.RESULT:
+            results += [self._write_result(block, f"{place}.content[{i}]") for i, block in _list_results(msg)]
         if results and len(results) == len(content):
             self.losses.check_weight(weight, place)
             return results

@@ -19,6 +19,8 @@ __all__ = ["LossLog"]
 
 _POSITIONS: Final = {"thinking": 0, "tool_use": 2}
 """Position of each block type in a reply. All other blocks, such as texts and media, have the position 1."""
+_SEPARATE_TYPES: Final = frozenset({*_POSITIONS, "tool_result"})
+"""Types of the blocks that are not in the field for the content."""
 
 
 @dataclass(slots=True)
@@ -79,23 +81,24 @@ class LossLog:
         tool calls only in replies.
         """
         last = -1
-        content = [block for block in msg.blocks if block.type not in (*_POSITIONS, "tool_result")]
-        is_reply = msg.role == "assistant"
-        for index, block in enumerate(msg.blocks):
+        blocks = msg.blocks
+        has_one_part = sum(block.type not in _SEPARATE_TYPES for block in blocks) == 1 < len(blocks)
+        is_reply, has_calls = msg.role == "assistant", msg.features & Feature.CALL
+        for index, block in enumerate(blocks):
             if block.type == "tool_result":
                 continue
-            at = f"{place}.content[{index}]"
             position = _POSITIONS.get(block.type, 1)
             if position < last or position == last == 0:
-                self.add(
-                    at, "the format has one thinking text before the content, and tool calls after the content"
-                )
+                reason = "the format has one thinking text before the content, and tool calls after the content"
+                self.add(f"{place}.content[{index}]", reason)
             last = max(position, last)
-            if block.type == "thinking" and not (block.thinking and (is_reply or msg.tool_uses)):
-                self.add(at, "the format has no empty thinking, and no thinking outside replies")
-            elif block == _EMPTY_TEXT and len(content) == 1 < len(msg.blocks):
-                self.add(at, "the format cannot represent an empty text block in a message with other blocks")
-        if msg.tool_uses and not is_reply:
+            if block.type == "thinking" and not (block.thinking and (is_reply or has_calls)):
+                reason = "the format has no empty thinking, and no thinking outside replies"
+                self.add(f"{place}.content[{index}]", reason)
+            elif has_one_part and block == _EMPTY_TEXT:
+                reason = "the format cannot represent an empty text block in a message with other blocks"
+                self.add(f"{place}.content[{index}]", reason)
+        if has_calls and not is_reply:
             self.add(place, f"the format has no tool calls in messages with the role {msg.role!r}")
 
     def check_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:

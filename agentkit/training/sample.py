@@ -76,16 +76,12 @@ class Sample:
         check_text("source", self.source)
         check_option("extra", self.extra, Mapping, "Pass a JSON object.")
         rejected = tuple(check_messages(self.rejected)) if self.rejected else ()
-        values: dict[str, Any] = {
-            "msgs": msgs,
-            "tools": as_tools(self.tools),
-            "weights": _check_weights(msgs, self.weights),
-            "tokens": _check_tokens(msgs, self.tokens),
-            "rejected": rejected,
-            "extra": make_json_safe(self.extra, "extra") if self.extra else {},
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        _set_msgs(self, msgs)
+        _set_tools(self, as_tools(self.tools))
+        _set_weights(self, _check_weights(msgs, self.weights))
+        _set_tokens(self, _check_tokens(msgs, self.tokens))
+        _set_rejected(self, rejected)
+        _set_extra(self, make_json_safe(self.extra, "extra") if self.extra else {})
 
     @property
     def replies(self) -> tuple[int, ...]:

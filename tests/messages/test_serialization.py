@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 import pytest
 
@@ -189,6 +191,49 @@ def test_data_of_a_newer_version_is_an_error() -> None:
     with pytest.raises(VersionError) as caught:
         load_messages({"agentkit": 2, "messages": [], "something": "new"})
     assert (caught.value.version, caught.value.supported) == (2, 1)
+
+
+def test_a_message_that_is_built_directly_equals_a_message_that_is_checked() -> None:
+    state = OpaqueState("anthropic", signature="s")
+    call = ToolUseBlock("c1", "search", {"q": [1.5]}, '{"q": [1.5]}')
+    msgs = [
+        Msg("Bob", "Hi.", "user", "id-1", "2026-01-01T00:00:00Z", {"a": [{"b": None}]}, pinned=True),
+        Msg("Friday", [ThinkingBlock("hm", state), TextBlock("text"), call], "assistant"),
+        Msg("system", [ToolResultBlock("c1", "search", [TextBlock("a")], is_error=True)], "system"),
+    ]
+    odd_values = [None, 5, float("nan"), "", "\ud800", [], {"a": 1}, [{"type": "text", "text": "a"}]]
+    for index, msg in enumerate(msgs):
+        for path in list_paths(msg.to_dict()):
+            for value in [*odd_values, KeyError]:
+                stored = msg.to_dict()
+                *parents, last = path
+                holder: Any = stored
+                for step in parents:
+                    holder = holder[step]
+                holder[last] = value
+                if value is KeyError:
+                    del holder[last]
+                direct, checked = describe_loading(stored), describe_loading(MappingProxyType(stored))
+                assert direct == checked, (index, path, value)
+
+
+def list_paths(value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yields the paths of all values inside a JSON value, and of a key and an item that are missing."""
+    keys: list[Any] = [*range(len(value))] if isinstance(value, list) else [*value, "extra"]
+    for key in keys:
+        yield (key,)
+        inner: Any = None if key == "extra" else cast("Any", value)[key]
+        if isinstance(inner, dict | list):
+            yield from ((key, *path) for path in list_paths(cast("Any", inner)))
+
+
+def describe_loading(stored: Any) -> Any:
+    """Returns the message with its features, or the error. Only a dict can be built directly."""
+    try:
+        msg = Msg.from_dict(stored)
+    except MessageError as error:
+        return str(error)
+    return repr(msg.to_dict()), msg.features
 
 
 def test_keys_without_a_field_become_metadata() -> None:
