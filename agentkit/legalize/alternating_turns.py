@@ -46,9 +46,8 @@ class _TurnRules:
             self._separate_results()
         msgs = self.turns.msgs
         if not msgs and (capabilities.turns.needs_user or not has_system):
-            self._fill(
-                len(msgs), BEGIN_TURN, "the API requires a turn after the system prompt, so a user turn was added"
-            )
+            reason = "no turn to send, but the API requires one, so a user turn was added"
+            self._fill(len(msgs), BEGIN_TURN, reason)
         elif msgs and capabilities.turns.first_user and not _is_user_turn(msgs[0]):
             self._fill(0, BEGIN_TURN, "the API requires a user turn at the start, so one was added")
         ends_open = capabilities.turns.last_user and msgs and not _is_user_turn(msgs[-1], results=True)

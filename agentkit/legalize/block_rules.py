@@ -47,7 +47,7 @@ def find_omission_reason(block: ThinkingBlock, target: Capabilities, role: Role)
     if target.thinking.mode == "never" or role != "assistant":
         return "the API does not accept thinking in this message"
     if state is not None and state.issuer != target.issuer:
-        return f"this API does not accept thinking issued by {sanitize(state.issuer)}"
+        return f"the API does not accept thinking issued by {sanitize(state.issuer)}"
     if target.thinking.mode == "signed":
         has_proof = state is not None and any(getattr(state, name) for name in target.thinking.required_proof)
         if state is None or (target.thinking.required_proof and not has_proof):
@@ -55,7 +55,7 @@ def find_omission_reason(block: ThinkingBlock, target: Capabilities, role: Role)
         if state.thought_signature is not None and not is_base64(state.thought_signature):
             return "the signature of this thinking is not base64 text"
         if not target.thinking.required_proof and not block.thinking and not state.thought_signature:
-            return "thinking has neither text nor a signature"
+            return "the thinking has neither text nor a signature"
     return None
 
 
@@ -101,7 +101,7 @@ class BlockLegalizer(MediaLegalizer):
     # -- rules -------------------------------------------------------------------------------------------------
 
     def text(self, block: TextBlock, path: BlockPath, _: Msg) -> Iterator[TextBlock]:
-        """Yields a text block without opaque state that the target does not accept.
+        """Yields a text block. Removes the opaque state that the target does not accept.
 
         Drops a block whose text is empty or only white space, unless the block has a signature that the target
         accepts.
@@ -115,7 +115,7 @@ class BlockLegalizer(MediaLegalizer):
             yield legal
 
     def thinking(self, block: ThinkingBlock, path: BlockPath, _: Msg) -> Iterator[ThinkingBlock]:
-        """Yields a thinking block if the target accepts it and its signature. Drops the block otherwise."""
+        """Yields a thinking block if the target accepts the block and its signature. Drops any other block."""
         reason = find_omission_reason(block, self.capabilities, self.role)
         if reason is None:
             yield block
@@ -184,8 +184,11 @@ class BlockLegalizer(MediaLegalizer):
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """Yields an opaque block if the target accepts the block in this message or tool result.
 
-        Otherwise, the request omits the block. The ledger records a loss, except in two cases: The block is valid
-        only in model replies, or the block has another wire format and is in an assistant turn.
+        Otherwise, the request omits the block, or contains a short text instead. The ledger records a loss, except
+        in two cases:
+
+        - The block is valid only in model replies.
+        - The block is in an assistant turn, and the target does not accept its wire format.
         """
         result = holder if isinstance(holder, ToolResultBlock) else None
         target, is_own = self.capabilities, block.wire == self.capabilities.wire
@@ -196,7 +199,7 @@ class BlockLegalizer(MediaLegalizer):
         if is_allowed and (turn == "assistant" or not (is_reply_data or is_plain_error)):
             yield block
         elif is_reply_data or (turn == "assistant" and not is_own):
-            reason = f"the API does not accept reply data in the format of {sanitize(block.wire)} in this position"
+            reason = f"the API does not accept reply data in the format of {sanitize(block.wire)} in this message"
             self._note(path, Disposition.DROPPED, reason)
         elif is_plain_error:
             reason = "the API accepts only text in a tool result that reports an error"

@@ -22,7 +22,7 @@ _REASONS = {
 
 
 def omit_earlier_thinking(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Omits thinking of messages that are outside the scope of the target. This is a pipeline stage."""
+    """Omits thinking of messages outside the target's `ThinkingCapabilities.scope`. This is a pipeline stage."""
     turns, scope = conversation.turns, context.spec.capabilities.thinking.scope
     last = len(turns.msgs) - 1
     if scope == "turn":

@@ -93,7 +93,7 @@ class MediaLegalizer:
     # -- opaque state ------------------------------------------------------------------------------------------
 
     def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
-        """Returns the block without opaque state that the target does not accept in this position.
+        """Returns the block without opaque state that the target does not accept here.
 
         Opaque state is sent only to its issuer, the system that produced it. A signature is sent only in assistant
         turns, and not in tool results. Other fields are sent only if the target accepts their keys. The ledger

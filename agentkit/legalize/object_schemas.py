@@ -25,8 +25,8 @@ def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str,
     A missing type or a list of types becomes `object`, because tool arguments are always an object. A reference at
     the root is replaced by its definition, and `allOf` is merged into the root. The alternatives in `anyOf` or
     `oneOf` become one object with the properties of all alternatives. A property stays required only if every
-    alternative requires the property. `enum`, `const` and `not` are removed from the root. An object schema with
-    `properties` and without all these keywords is returned unchanged.
+    alternative requires the property. `enum`, `const` and `not` are removed from the root. Returns the schema
+    unchanged if its type is `object`, and it has `properties` and none of these keywords.
     """
     if schema.get("type") == "object" and isinstance(schema.get("properties"), dict) and not _is_combined(schema):
         return schema, ()
@@ -94,7 +94,11 @@ def _may_be_object(part: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
 
 
 def _merge_both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Returns an object schema with the keywords of both schemas. Where values differ, `first` is used."""
+    """Returns an object schema with the keywords, properties and definitions of both schemas.
+
+    If the values of a key differ, the value in `first` is used. `required` lists the required properties of both
+    schemas.
+    """
     merged = {**first, **second, **first}
     for key in ("properties", "$defs", "definitions"):
         if key in first and key in second:
@@ -128,6 +132,6 @@ def _merge_alternatives(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _alternatives(schema: Any) -> list[Any]:
-    """Returns the schemas in `anyOf` if this is the only keyword of a schema. Otherwise, returns `[schema]`."""
+    """Returns the schemas in `anyOf` if `schema` has no other keyword. Otherwise, returns `[schema]`."""
     keywords = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
     return cast("list[Any]", keywords["anyOf"]) if keywords.keys() == {"anyOf"} else [schema]

@@ -79,7 +79,7 @@ def _sort_by_call(
 ) -> list[_Result]:
     """Returns the results in the order of their calls.
 
-    If several calls have the same id, the first call gets the first result with that id, and so on.
+    If several calls have the same id, the nth of these calls gets the nth result with this id.
     """
     waiting: dict[str, deque[_Result]] = {}
     for pair in results:

@@ -243,9 +243,10 @@ def _list_files(msg: Msg, media: ResolvedMedia) -> list[object] | None:
 
 
 def _find_accepted(msg: Msg, capabilities: Capabilities, role: Role) -> LegalMessage | None:
-    """Returns the message unchanged if each block is a text, or a media item that the target accepted before.
+    """Returns a `LegalMessage` with the unchanged message if no rule can change one of its blocks.
 
-    Returns None if the message has any other block, a blank text, or opaque state.
+    Each block must be a text, or a media item that the target accepted before. Returns None if the message has any
+    other block, a blank text, or opaque state.
     """
     if msg.features & (Feature.BLANK | Feature.STATE):
         return None

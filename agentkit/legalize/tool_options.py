@@ -72,7 +72,8 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
         closed, reason = close_for_strict(schema, rules)
         unread = [keyword for keyword in lost if keyword in _UNREAD]
         if unread:  # strict mode would forbid the arguments that these keywords define
-            closed, reason = None, f"{', '.join(unread)} could not be merged into an object"
+            keywords = ", ".join(unread)
+            closed, reason = None, f"the schema root has {keywords}, which cannot be converted to `properties`"
         if closed is None:
             strict = None
             notes.append(
@@ -88,8 +89,8 @@ def fit_output(
 ) -> OutputSchema | None:
     """Returns the output schema, with `strict` set to True or False for the target.
 
-    If the target does not accept output schemas, or has no strict mode for them, the schema is returned
-    unchanged. Otherwise, `strict` becomes False in these cases:
+    Returns the schema unchanged if the target does not accept output schemas, or has no strict mode for them. For
+    any other target, `strict` becomes False in these cases:
 
     - `output.strict` is False.
     - `output.strict` is None, and the schema is not closed (see `OutputSchema.closed`).
@@ -137,7 +138,7 @@ def _with_output(capabilities: Capabilities, mode: str) -> Capabilities:
 def fit_choice(
     tools: tuple[Tool, ...], choice: ToolChoice | None, capabilities: Capabilities, notes: list[Synthesis]
 ) -> tuple[tuple[Tool, ...], ToolChoice | None]:
-    """Returns the tools to offer and the tool choice.
+    """Returns the tools to declare and the tool choice of the request.
 
     If the API cannot limit the choice to some of the tools, the request does not declare the other tools. A mode
     that the target refuses stays in the returned choice, because a later stage adds a text that asks for a tool

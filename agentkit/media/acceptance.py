@@ -51,7 +51,8 @@ def _format_plural(kind: Kind) -> str:
 def sanitize(name: str | None) -> str:
     """Returns at most 64 characters of an untrusted name, for use inside a sentence.
 
-    Characters such as quotes and line breaks become underscores, because they could end the sentence.
+    Characters such as quotes and line breaks become underscores, because they could end the sentence. None becomes
+    an empty string.
     """
     return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
 
@@ -73,7 +74,8 @@ _PLAIN_URL = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=
 def address(source: Base64Source | URLSource | None) -> str:
     """Returns the URL of a media source, for use in a sentence.
 
-    Returns an empty string if there is no URL, or if the URL has credentials or more than about 300 characters.
+    Returns an empty string if there is no http or https URL, or if the URL has credentials, more than about 300
+    characters, or characters that are not allowed in URLs.
     """
     if isinstance(source, URLSource) and _PLAIN_URL.fullmatch(source.url):
         return source.url

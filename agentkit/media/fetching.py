@@ -74,11 +74,7 @@ class Fetch:
         check_option("fetch.cache", self.cache, MediaCache | None)
 
     def check_installed(self) -> None:
-        """Checks that the HTTP client is installed.
-
-        Raises:
-            MissingExtraError: The HTTP client is missing.
-        """
+        """Raises MissingExtraError if the HTTP client (the package `httpx2`) is not installed."""
         from importlib.util import find_spec
 
         if find_spec("httpx2") is None:
@@ -181,7 +177,8 @@ def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64S
 def _declared_type(source: URLSource, content_type: str) -> str | None:
     """Returns the media type from the media block, else from the server, else from the suffix of the URL.
 
-    Returns None if all three are missing.
+    A generic type from the server, such as `application/octet-stream`, is ignored. Returns None if all three types
+    are missing.
     """
     server = canonical_media_type(content_type) if is_media_type(content_type) else ""
     candidates = (source.media_type, "" if server in _GENERIC_TYPES else server, source.guessed_type)

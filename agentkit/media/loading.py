@@ -79,7 +79,7 @@ async def load_media(
         roots: Folders from which files may be read, as paths without symbolic links.
         fetch: Options for downloads. If None, no URL is fetched.
         fetched: Downloads from earlier calls of `load_media` for the same request. New downloads are added to this
-            dict.
+            dict. None means that there are no earlier downloads.
     """
     media = get_all_media(msgs)
     resolved = ResolvedMedia() if _are_ready(media) else await _read(media, capabilities, roots, fetch, fetched)

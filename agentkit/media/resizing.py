@@ -62,8 +62,8 @@ def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
     """Returns a copy of an image within the size limits in `box`, or None if the image cannot be resized.
 
     The copy has the format of the original, and is rotated according to the EXIF data. A copy of an animation has
-    only the first frame. The image source caches the copy. With the same version of Pillow, equal images give
-    equal bytes. The function blocks the calling thread.
+    only the first frame. The image source caches the copy. With the same version of Pillow, copies of equal
+    images have equal bytes. The function blocks the calling thread.
     """
     result = get_fit(source, box)
     if result is None:

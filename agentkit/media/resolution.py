@@ -72,7 +72,7 @@ class ResolvedMedia:
     def resolve(self, source: Source, kind: Kind = "document") -> Base64Source | URLSource | str:
         """Returns a source with base64 text or with a remote URL, or the reason why the content is missing.
 
-        `kind` decides the media type of a placeholder for a file whose name has no suffix.
+        `kind` decides the media type of a placeholder for a file whose name does not show the media type.
         """
         if isinstance(source, Base64Source):
             return _check(source)

@@ -91,14 +91,14 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"a blank text", r"the text is empty or has only white space"),
     (r"thinking, which this target does not take back", r"the API does not accept thinking in this message"),
     (r"thinking whose signature is no base64 text", r"the signature of this thinking is not base64 text"),
-    (r"thinking that neither says nor proves anything", r"thinking has neither text nor a signature"),
+    (r"thinking that neither says nor proves anything", r"the thinking has neither text nor a signature"),
     (
         r"thinking with nothing behind it",
         r"the API requires a text or tool call after thinking, but neither follows in this message",
     ),
     (
         r"thinking issued by (.*), not by this target",
-        r"this API does not accept thinking issued by \1",
+        r"the API does not accept thinking issued by \1",
     ),
     (
         r"its argument text is not the JSON object of its input",
@@ -116,7 +116,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"the label of media that was moved", r"text that tells the model where the moved media come from"),
     (r"joined with the turn before it", r"merged into the previous turn of the same role"),
-    (r"there is no turn", r"the API requires a turn after the system prompt, so a user turn was added"),
+    (r"there is no turn", r"no turn to send, but the API requires one, so a user turn was added"),
     (
         r"the conversation begins without a user turn",
         r"the API requires a user turn at the start, so one was added",
@@ -140,7 +140,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"(tool .*|response_format): sent without strict: (.*) could not be merged",
-        r"\1 sent without strict mode, because \2 could not be merged into an object",
+        r"\1 sent without strict mode, because the schema root has \2, which cannot be converted to `properties`",
     ),
     (
         r"(tool .*|response_format): sent without strict: (\S+) has ('.*') beside a reference",
@@ -244,7 +244,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"a part of a reply that only (.*) knows",
-        r"the API does not accept reply data in the format of \1 in this position",
+        r"the API does not accept reply data in the format of \1 in this message",
     ),
     (
         r"the target enforces no JSON schema",

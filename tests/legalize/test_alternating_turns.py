@@ -27,7 +27,7 @@ PROMPT: Final = "system system: Be brief."
 CALL: Final = "assistant Friday: call c"
 FOUND: Final = "system system: result c=found"
 
-AFTER_PROMPT: Final = "the API requires a turn after the system prompt, so a user turn was added"
+AFTER_PROMPT: Final = "no turn to send, but the API requires one, so a user turn was added"
 AT_START: Final = "the API requires a user turn at the start, so one was added"
 AT_END: Final = "user turn added at the end, because the API refuses the request without this turn"
 BETWEEN: Final = "the API requires an assistant turn between a tool result and a user turn"

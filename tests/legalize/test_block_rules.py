@@ -86,7 +86,7 @@ THINKING: Final[list[tuple[str, str, OpaqueState | None, frozenset[str], str | N
         "",
         OpaqueState("echo"),
         frozenset(),
-        "thinking has neither text nor a signature",
+        "the thinking has neither text nor a signature",
     ),
     ("with only a required proof", "", OpaqueState("echo", signature="s"), frozenset({"signature"}), None),
     (
@@ -94,7 +94,7 @@ THINKING: Final[list[tuple[str, str, OpaqueState | None, frozenset[str], str | N
         "hm",
         OpaqueState("other", signature="s"),
         frozenset({"signature"}),
-        "this API does not accept thinking issued by other",
+        "the API does not accept thinking issued by other",
     ),
 ]
 

@@ -66,7 +66,7 @@ def test_a_block_is_omitted_if_the_last_thinking_of_its_issuer_is() -> None:
         "assistant Friday: hm | <opaque> | <opaque> | <opaque> | x | hm | <opaque>",
         "assistant Friday: <opaque> | x",
     ]
-    issued = "dropped: this API does not accept thinking issued by other"
+    issued = "dropped: the API does not accept thinking issued by other"
     assert ledger_lines(plan) == [
         f"0.0 {SAME}",
         f"0.1 {SAME}",

@@ -247,9 +247,9 @@ def test_strict_is_omitted_if_the_arguments_are_unknown(provider: str, keyword: 
     sent, reasons = _send_tool(provider, Tool("f", parameters=keyword, strict=True))
     assert not sent["strict"]
     assert sent["schema"] == NO_ARGUMENTS
-    assert (
-        reasons[-1]
-        == f"tool 'f' sent without strict mode, because {min(keyword)} could not be merged into an object"
+    assert reasons[-1] == (
+        f"tool 'f' sent without strict mode, because the schema root has {min(keyword)}, "
+        "which cannot be converted to `properties`"
     )
 
 
