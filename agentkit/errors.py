@@ -201,7 +201,7 @@ class BudgetError(AgentkitError):
 
 
 class ProviderError(AgentkitError):
-    """No provider with the given name is installed, or the provider fails to load.
+    """No provider with the requested name is installed, or the provider fails to load.
 
     Attributes:
         name: Name of the provider that was requested.

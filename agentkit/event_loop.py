@@ -13,7 +13,7 @@ __all__ = ["get_running_loop", "has_ended", "is_being_canceled", "run_to_complet
 
 
 async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float) -> None:
-    """Runs `work` to completion. A cancellation of the current task takes effect only after `work` has ended.
+    """Runs `work` to completion. A cancellation ends the current task only after `work` has ended.
 
     If `work` takes longer than `seconds`, `work` is canceled. An anyio shield delays cancellations by cancel
     scopes of anyio and trio. The shield does not delay `asyncio.timeout`, which cancels the task directly.

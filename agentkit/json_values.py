@@ -41,11 +41,11 @@ __all__ = [
 def native_to_json(value: object) -> Any:
     """Converts a native reply or stream event to JSON values.
 
-    The value is an SDK object, a dict, or JSON text. A dict is returned unchanged. The objects of all SDKs are
+    The value is an SDK object, a dict, or JSON text. Returns a dict unchanged. The objects of all SDKs are
     pydantic models or dicts, so no SDK is imported.
 
     Raises:
-        MessageError: The value is not an SDK object, a dict or a text, or the text is not JSON.
+        MessageError: The value is neither an SDK object nor a dict nor JSON text.
 
     """
     if type(value) is dict:
@@ -259,7 +259,7 @@ def _format_path(path: _Path) -> str:
     steps: list[str] = []
     before, step = path
     while before is not None:
-        # only identifiers are logged, because other keys may contain text of the conversation
+        # only short identifiers are logged, because other keys may contain text of the conversation
         is_name = isinstance(step, str) and step.isidentifier() and len(step) < 40
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if is_name else "[…]")
         before, step = before
@@ -319,8 +319,8 @@ def _replace_nested(value: Any, depth: int, path: _Path) -> Any:
 def get_set_fields(value: object, always: Collection[str] = ()) -> dict[str, Any] | None:
     """Returns the fields of a pydantic model that were set explicitly. Returns None for any other value.
 
-    Unlike `model_dump`, this function does not run the serializers of the model. A field whose name is in
-    `always` is returned even if it was not set.
+    Unlike `model_dump`, this function does not run the serializers of the model. The result also has the fields
+    named in `always` that were not set.
     """
     set_fields: Any = getattr(value, "model_fields_set", None)
     if not isinstance(set_fields, set):

@@ -83,7 +83,7 @@ class TokenCounterBase(ABC):
 
 
 async def count_request(counter: TokenCounterBase, request: Mapping[str, Any], layout: WireLayout) -> int:
-    """Counts the tokens of a request with any counter.
+    """Returns the number of tokens of a request according to any counter.
 
     Raises:
         OptionError: `counter.count` is not asynchronous, or its result is not a number of tokens.
@@ -109,17 +109,17 @@ def _check_tokens(tokens: object, method: str) -> int:
 
 
 def measure_request(counter: LocalTokenCounter, request: Mapping[str, Any], layout: WireLayout) -> int:
-    """Counts the tokens of a request with any local counter."""
+    """Returns the number of tokens of a request according to any local counter."""
     measure: Any = counter.measure
     tokens: int = measure(request, layout) if counter.needs_layout else measure(request)
     return tokens
 
 
 def find_layout(counter: TokenCounterBase, provider: LayoutSource | None) -> WireLayout:
-    """Returns the layout of a provider's requests. The layout names the keys of a request for a counter.
+    """Returns the layout of a provider's requests. `counter` needs the layout to find the parts of a request.
 
     Raises:
-        OptionError: `provider` is None.
+        OptionError: `provider` is None or has no layout.
     """
     if provider is None:
         reason = f"missing, so {type(counter).__name__} cannot find the parts of the request"

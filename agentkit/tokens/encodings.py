@@ -1,13 +1,13 @@
 """Counts tokens with an encoding. Nothing is downloaded.
 
-Counting needs the vocabulary of the encoding. Two packages provide vocabularies, and both give the same counts:
+Counting needs the vocabulary of the encoding. Two packages provide vocabularies, and their counts are equal:
 
-1. tiktoken is OpenAI's implementation. It is used if its cache folder contains the vocabulary with the right
+1. tiktoken, OpenAI's implementation, is used if tiktoken's cache folder contains the vocabulary with the right
    SHA-256. Without a cached vocabulary, tiktoken would start a download without a timeout. Other Python threads
    can run while tiktoken encodes.
-2. splintr is used otherwise. Its wheel contains the vocabularies of all encodings in `model_encodings`, so that
-   counting needs no network. Other Python threads wait while splintr encodes. Encoding 2,000,000 characters takes
-   about 0.1 s.
+2. splintr is used in all other cases. The wheel of splintr contains the vocabularies of all encodings in
+   `model_encodings`, so that counting needs no network. Other Python threads wait while splintr encodes. Encoding
+   2,000,000 characters takes about 0.1 s.
 
 `load_encoding` returns the function that counts with an encoding. The encoding of each model is in
 `model_encodings`.

@@ -87,7 +87,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
         Raises:
             MissingExtraError: A package of the extra `tokens` is not installed.
-            OptionError: The tokenizer file does not exist.
+            OptionError: The tokenizer file does not exist, or `chat_template` has a wrong type.
         """
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
@@ -152,7 +152,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             try:
                 return len(tokenizer.encode(encodable, add_special_tokens=False).ids)
             except Exception as error:  # the package tokenizers has no class for its errors
-                reason = f"the tokenizer cannot encode a text ({error})"
+                reason = f"the tokenizer cannot encode the text {shorten_repr(text, 60)} ({error})"
                 raise OptionError("tokenizer", reason, "Pass another tokenizer.") from None
 
         return encode
@@ -161,8 +161,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     def _special(self) -> re.Pattern[str] | None:
         """Pattern that matches special tokens, which separate a rendered conversation into pieces.
 
-        None if the tokenizer has no special tokens. Also None if the counts of the pieces do not add up to the
-        count of the whole text. For example, a tokenizer may add a token at the start of each text.
+        None if the tokenizer has no special tokens. Also None if the token counts of the pieces do not add up to
+        the token count of the whole text. For example, a tokenizer may add a token at the start of each text.
         """
         special = [token for token in self._tokenizer.get_added_tokens_decoder().values() if token.special]
         words = [token.content for token in special if not (token.lstrip or token.rstrip or token.single_word)]
@@ -189,7 +189,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """Returns `measure(request, provider)`.
 
-        `measure` runs in a worker thread, because a large request takes seconds.
+        `measure` runs in a worker thread, because counting a large request takes seconds.
         """
         return await anyio.to_thread.run_sync(self.measure, request, provider)
 
@@ -199,7 +199,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         `provider` is the provider that the request is for, or its formatter or `WireLayout`.
 
         Raises:
-            OptionError: `provider` is missing.
+            OptionError: `provider` is missing, or a file of the tokenizer cannot be read.
         """
         self._load()
         layout = find_layout(self, provider)
@@ -241,7 +241,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return None, reason
 
     def _find_renderer(self, tools: list[dict[str, Any]] | None) -> _Renderer | None:
-        """Returns a function that renders messages with the chat template. None if there is no template."""
+        """Returns a function that renders messages with the chat template, or None if there is no template."""
         given = self._given_template
         render: Callable[[str, ChatVariables], Rendering] = render_chat
         if given is None or isinstance(given, str):

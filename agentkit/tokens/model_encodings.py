@@ -51,7 +51,7 @@ _MODELS: Final = tuple(
         (
             r"claude",
             BASE,
-            "the model's tokenizer is not published; tokens counted with o200k_base, which gives a lower count",
+            "the model's tokenizer is not published; tokens counted with o200k_base, which counts fewer tokens",
         ),
         (r"gem(ini|ma)", BASE, "the model's tokenizer is not available; tokens counted with o200k_base"),
     )

@@ -67,7 +67,7 @@ class RemoteTokenCounter(TokenCounterBase):
         return self.local
 
     def part(self, request: Mapping[str, Any], name: str, advice: str = _ADVICE) -> Any:
-        """Returns the value of a key in a request. The endpoint requires this key.
+        """Returns the value of the key `name`, which the endpoint requires in each request.
 
         `advice` is the last sentence of the error text if the key is missing.
 
@@ -81,7 +81,7 @@ class RemoteTokenCounter(TokenCounterBase):
         return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:
-        """Calls the endpoint with the given arguments. Returns the response of the endpoint.
+        """Passes the arguments to the method `call`. Returns the response of the endpoint.
 
         Raises:
             OptionError: The method `call` is not asynchronous.

@@ -214,7 +214,7 @@ class RequestParts:
 
 
 def _find_value(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
-    """Returns the first non-empty value at the given paths of a JSON object. Returns None if all are empty."""
+    """Returns the first non-empty value at one of the paths in a JSON object. Returns None if all are empty."""
     for path in paths:
         value = find_value(fields, path) if "." in path else fields.get(path)
         if value:

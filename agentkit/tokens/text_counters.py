@@ -1,4 +1,4 @@
-"""Local counters that add up the counts of texts: their base class, and a counter that estimates by characters."""
+"""Local counters that add up the counts of texts: a base class, and a counter that estimates by characters."""
 
 from __future__ import annotations
 
@@ -166,4 +166,4 @@ def _estimate_sealed(sealed: str) -> int:
 
 
 ESTIMATE: Final = CharacterTokenCounter()
-"""Default local counter. A subclass of `TokenCounterBase` can define another local counter."""
+"""Local counter of each `TokenCounterBase` that does not override `local_counter`."""

@@ -71,7 +71,7 @@ class TiktokenCounter(TextTokenCounter):
                 `deepseek_v3`. If None, the model decides.
 
         Raises:
-            OptionError: `encoding` is unknown.
+            OptionError: `encoding` is unknown, or an argument has a wrong type.
             MissingExtraError: No installed package has the vocabulary of the encoding.
         """
         check_option("model", model, str)

@@ -1,4 +1,4 @@
-"""`read_tokenizer`: reads a tokenizer from a file of Hugging Face's tokenizers."""
+"""`read_tokenizer`: reads a `tokenizer.json` with the package tokenizers of Hugging Face."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["read_tokenizer"]
 
 
 def read_tokenizer(file: Path, place: str) -> Any:
-    """Returns the `tokenizers.Tokenizer` in a file. Truncation and padding are off.
+    """Returns the `tokenizers.Tokenizer` that a file describes. Truncation and padding are off.
 
     Args:
         file: Path of a `tokenizer.json`.
@@ -20,7 +20,7 @@ def read_tokenizer(file: Path, place: str) -> Any:
 
     Raises:
         MissingExtraError: The package tokenizers is not installed.
-        OptionError: The file cannot be read, or has no tokenizer.
+        OptionError: The file cannot be read, or does not describe a tokenizer.
     """
     try:
         from tokenizers import Tokenizer
