@@ -68,9 +68,9 @@ class Adapter(ObservedSteps, ABC):
             second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
             complete ones. `given` keeps the order.
-        observe: Function that gets an `AdapterEvent` before and after each `format` and `parse`, also if a
-            subclass overrides these methods. Exceptions of the function are logged. None means that there is no
-            such function. The fallback adapter has its own `observe`.
+        observe: Function that receives an `AdapterEvent` at the start and at the end of each call of `format` and
+            `parse`, even if a subclass overrides the method. Exceptions of the function are logged. None means
+            that there is no such function. The fallback adapter has its own `observe`.
     """
 
     native_tools: bool = False
@@ -87,7 +87,8 @@ class Adapter(ObservedSteps, ABC):
         check_choice("order", self.order, ("complete_last", "given"))
         check_option("observe", self.observe, Callable | None, "Pass a function that takes an AdapterEvent.")
         if iscoroutinefunction(self.observe):
-            raise OptionError("observe", "async functions are not supported", "Pass a function without `async`.")
+            reason = "expected a synchronous function, got an async function"
+            raise OptionError("observe", reason, "Pass a function without `async`.")
 
     def select_mode(self, mode: str | None) -> Adapter:
         """Returns an adapter for requests in a mode of `PromptAdapter`. If `mode` is None, returns this adapter.
@@ -211,8 +212,8 @@ class Adapter(ObservedSteps, ABC):
     ) -> str:
         """Returns the text of a reply with the given outputs.
 
-        `missing` is the text of an output for which `outputs` has no value. If `missing` is None, such an output
-        is written as None.
+        `missing` is the text that replaces the value of an output without a value in `outputs`. If `missing` is
+        None, the value of such an output is written as None.
         """
 
     def format_user_message_content(
@@ -394,7 +395,7 @@ class Adapter(ObservedSteps, ABC):
         with None, such as `int | None`.
 
         Raises:
-            ParseError: A missing output has neither a default nor a union with None as its type.
+            ParseError: A missing output has no default, and its type is not a union with None.
         """
         fields = signature.output_fields
         if [*outputs] == [*fields]:

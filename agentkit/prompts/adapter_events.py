@@ -46,8 +46,8 @@ Observer: TypeAlias = Callable[[AdapterEvent], object]
 class ObservedSteps:
     """Base class of adapters. Reports the calls of `format`, `parse` and `extract` to the function `observe`.
 
-    Each call has one start event and one end event. This also holds for a subclass that overrides a method, with
-    or without a call of `super()`.
+    Each call has one start event and one end event, even if a subclass overrides the method. If the method of the
+    subclass calls the method of its base class, the inner call has no events.
 
     Attributes:
         observe: See `Adapter`.
@@ -59,8 +59,8 @@ class ObservedSteps:
         super().__init_subclass__(**options)
         for name, step in _STEPS.items():
             owner = next((base for base in cls.__mro__ if name in vars(base)), None)
-            # A method that another adapter class defines already reports its calls. A method of a mixin may not,
-            # because a mixin need not be an adapter class.
+            # A method that another adapter class defines already reports its calls. A method of a mixin may lack
+            # the reports, because a mixin need not be an adapter class.
             if owner is cls or not (owner is None or issubclass(owner, ObservedSteps)):
                 method = vars(owner)[name]
                 if isfunction(method):

@@ -71,7 +71,8 @@ async def ask(
         tools: Tools that the model may call.
         run_tools: Maximum number of rounds in which `ask` runs tool calls. With 0, no tool calls are run, and the
             result contains them. If the text of a reply with tool calls lacks an output, this output is None. If a
-            reply calls a tool without a function, none of its tool calls are run, and there is no further round.
+            reply calls a tool without a function, no tool call of this reply is run, and there is no further
+            round.
         mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
         retries: Maximum number of further model calls after replies that cannot be parsed. The first call with a
             fallback adapter and the calls after tool results do not count.

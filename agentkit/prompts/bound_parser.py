@@ -73,7 +73,7 @@ class BoundParser:
         record: Any = cast("Any", value) if isinstance(value, Mapping) else getattr(value, "__dict__", None)
         if record is None:
             names = ", ".join(self.fields)
-            reason = f"the parser returned {shorten_repr(cast('object', value), 60)}, but the outputs are {names}"
+            reason = f"expected a dict with the outputs {names}, got {shorten_repr(cast('object', value), 60)}"
             raise OptionError("parser", reason, "Use a parser that returns a dict of the outputs.")
         values = cast("Mapping[str, Any]", record)
         return {name: values[name] for name in self.fields if name in values}
@@ -156,7 +156,7 @@ class BoundParser:
 
     @cached_property
     def _is_wrapped(self) -> bool:
-        """True if a reply contains the output in the key `value` of an object, because APIs require objects."""
+        """True if a reply contains the output under the key `value` of an object, because APIs require objects."""
         expected = self.parser.format
         is_requested = expected.where == "tool_call" or self.parser.response_format is not None
         return is_requested and not has_object_root(expected.schema)

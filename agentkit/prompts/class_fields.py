@@ -120,7 +120,8 @@ class ClassFields:
                 raise OptionError(f"{self.owner}.{name}", reason, "Assign InputField() or OutputField().")
             is_output = is_declared and cast("FieldDeclaration", value).is_output
             if self.is_query and is_output != (name == "answer"):
-                reason = "Signature[T] has exactly one output, named 'answer'"
+                kind = "output" if is_output else "input"
+                reason = f"the only output of Signature[T] is 'answer', got the {kind} {name!r}"
                 raise OptionError(f"{self.owner}.{name}", reason, "Use Signature instead of Signature[T].")
 
     def _create_field(

@@ -34,6 +34,6 @@ def find_last_code_block(text: str) -> str | None:
 
 
 def unfence(text: str) -> str:
-    """Returns the content of the code block if the text is exactly one code block. Otherwise, returns the text."""
+    """Returns the content of a text that is exactly one code block. Returns any other text unchanged."""
     match = _ONE_FENCE.fullmatch(text)
     return match[1].removesuffix("\n") if match and "```" not in match[1] else text

@@ -187,7 +187,7 @@ def load_examples(
         OptionError: The file cannot be read, its suffix is unknown, or `input_names` is empty for a file of DSPy.
         MessageError: The text is not YAML or JSON, or a row is invalid. For an invalid row, the error names the
             file and the index or line of the row.
-        MissingExtraError: The package pyyaml is not installed.
+        MissingExtraError: The file is YAML, and the package pyyaml is not installed.
     """
     check_option("path", path, str | Path, "Pass the path of a file.")
     file = Path(path)
@@ -199,7 +199,7 @@ def load_examples(
         raise OptionError("path", reason, "Pass a file with the suffix .yaml, .json or .jsonl.")
     names = _check_names("input_names", input_names)
     if not names:
-        reason = "expected at least one name, got none, and a demo of DSPy does not name its inputs"
+        reason = "expected at least one name, got none; a demo of DSPy does not say which fields are inputs"
         raise OptionError("input_names", reason, "Pass the names of the input fields.")
     read = _read_json_rows if suffix == ".json" else _read_json_lines
     return [_read_row(row, place, names) for place, row in read(_read_file(file), file.name)]

@@ -51,8 +51,8 @@ class HistoryRow:
         values: Values of the row, by name. The value with the tool calls is a list of `ToolUseBlock`.
         calls: Tool calls of the row.
         results: Results of the tool calls.
-        stored: The results in the format in which prompts show them. If `results` is empty, None or an object
-            without results.
+        stored: The results in the format in which prompts show them. None, or an object without results, if
+            `results` is empty.
     """
 
     values: Mapping[str, Any]
@@ -184,7 +184,7 @@ def _read_result(entry: object, place: str) -> _StoredResult:
     name = as_text(result.get("name"))
     if not name or "value" not in result:
         reason = f"expected a tool result with the keys `name` and `value`, got {shorten_repr(entry, 60)}"
-        raise OptionError(place, reason, "Pass the results in the format in which DSPy stores them.")
+        raise OptionError(place, reason, "Pass dicts with the keys `name` and `value`.")
     return _StoredResult(
         call_id=as_text(result.get("call_id")) or None,
         name=name,

@@ -165,7 +165,7 @@ def _may_repeat(names: Iterable[str], text: str) -> bool:
 
 
 def _describe_compact(signature: _AnySignature) -> str:
-    """Returns the text with one section for each field. The section of an output states its compact type."""
+    """Returns a text with one section for each field. The section of an output states its compact type."""
     inputs = [f"{write_section(name, placeholder(field))}\n" for name, field in signature.input_fields.items()]
     outputs = [
         f"{write_section(name, f'Output field `{name}` should be of type: {compact_type(field.type, name)}')}\n"

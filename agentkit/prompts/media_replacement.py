@@ -22,8 +22,8 @@ def replace_media(value: object, mark: Callable[[MediaBlock], str]) -> object:
     """Replaces each media block in a value with a text, and each tool with a sentence about the tool.
 
     Args:
-        value: A value. Lists, tuples, sets, dicts, pydantic models and dataclasses are searched. A function counts
-            as a tool.
+        value: Value to search. The search includes the items of lists, tuples, sets, dicts, pydantic models and
+            dataclasses. A function counts as a tool.
         mark: Function that returns the text for a media block.
 
     Returns:

@@ -57,7 +57,7 @@ class PromptMode:
 
         Args:
             signature: Signature with the fields that the prompt shows.
-            values: Values of the inputs. The templates get no conversations, such as the input `prefix`.
+            values: Values of the inputs. Conversations, such as the input `prefix`, are not passed to templates.
             number: Number of the example. None for a request.
         """
         hidden = {name for name, item in signature.input_fields.items() if item.type is History or is_prefix(item)}

@@ -82,7 +82,7 @@ class PromptTurns:
         return parser.write_message(example.outputs, calls, note=example.note, seed=place)
 
     def _write_results(self, reply: Msg, mode: PromptMode) -> Iterator[Msg]:
-        """Yields a message with the result of the tool call that is the answer, for the parser `tool_call`.
+        """Yields a message with the result of the tool call that is the answer, if the parser is `tool_call`.
 
         APIs accept no tool call without a result.
         """

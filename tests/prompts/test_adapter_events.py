@@ -198,5 +198,5 @@ def test_an_async_function_is_refused() -> None:
     async def observe(event: AdapterEvent) -> None:
         raise NotImplementedError
 
-    with pytest.raises(OptionError, match="observe: async functions are not supported"):
+    with pytest.raises(OptionError, match="observe: expected a synchronous function, got an async function"):
         ChatAdapter(observe=observe)

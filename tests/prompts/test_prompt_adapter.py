@@ -336,7 +336,7 @@ def test_a_parser_may_return_any_record() -> None:
     reply = '{"verdict": "good", "score": 3}'
     for parser in (structured.as_type(Verdict), parsers.json.map(lambda value: {**value, "reason": "none"})):
         assert PromptAdapter(parser=parser).parse(Judge, reply) == values
-    with pytest.raises(OptionError, match=r"^parser: the parser returned 3, but the outputs are verdict, score"):
+    with pytest.raises(OptionError, match=r"^parser: expected a dict with the outputs verdict, score, .* got 3"):
         PromptAdapter(parser=text.map(lambda _: 3)).parse(Judge, reply)
     with pytest.raises(ParseError, match="expected the fields verdict, score"):
         PromptAdapter(parser=parsers.json.map(lambda _: {"score": 3})).parse(Judge, reply)

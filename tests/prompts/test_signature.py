@@ -140,15 +140,16 @@ def _declare_wrong_tags() -> object:
     return Wrong
 
 
-_ONE_OUTPUT: Final = "Signature[T] has exactly one output, named 'answer'. Use Signature instead of Signature[T]."
+_ONE_OUTPUT: Final = "the only output of Signature[T] is 'answer', got the"
+_NO_QUERY: Final = "Use Signature instead of Signature[T]."
 REFUSED: Final[list[tuple[Callable[[], object], str]]] = [
     (
         _declare_without_marker,
         "Wrong.text: an annotated attribute has neither InputField() nor OutputField(). "
         "Assign InputField() or OutputField().",
     ),
-    (_declare_second_output, f"Wrong.text: {_ONE_OUTPUT}"),
-    (_declare_answer_as_input, f"Wrong.answer: {_ONE_OUTPUT}"),
+    (_declare_second_output, f"Wrong.text: {_ONE_OUTPUT} output 'text'. {_NO_QUERY}"),
+    (_declare_answer_as_input, f"Wrong.answer: {_ONE_OUTPUT} input 'answer'. {_NO_QUERY}"),
     (
         _declare_reserved_name,
         "name: Python reserves names such as '__len__'. Use a name without two underscores at both ends.",
