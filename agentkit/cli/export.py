@@ -17,11 +17,13 @@ from agentkit.cli.files import check_blocks, encode, read, read_lines, write_byt
 from agentkit.cli.options import KeepInvalidOption
 from agentkit.cli.render import find_tokenizer, load_template
 from agentkit.errors import AgentkitError, OptionError
+from agentkit.formatting.formatter import check_messages
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.reprs import as_one_line, shorten
+from agentkit.tools.tool import as_tools
 from agentkit.training import Sample, dump_rows, samples_from_log, split_rewritten, tokenize
 from agentkit.training.log_samples import LogSamples
-from agentkit.training.sample import is_reply
+from agentkit.training.sample import build_trusted_sample, is_reply
 
 if TYPE_CHECKING:
     from agentkit.chat_templates import ChatTemplate
@@ -215,7 +217,7 @@ class _Export:
         check_blocks(msgs, self.keep_invalid)
         tools = options.get("tools") or ()
         if self.viewer is None:
-            return iter([Sample(msgs, tools, source=place)])
+            return iter([build_trusted_sample(tuple(check_messages(msgs)), as_tools(tools), (), {}, place)])
         speakers = {msg.name for msg in msgs if is_reply(msg)}
         for name in sorted(speakers):
             if name == self.viewer or len(self.speakers) < _MAX_LISTED:

@@ -165,12 +165,13 @@ def _build_ordinary(stored: object) -> Msg | None:
     """
     if type(stored) is not dict:
         return None
-    fields = cast("dict[str, Any]", stored)
+    fields: dict[str, Any] = stored  # pyright: ignore[reportUnknownVariableType] - a cast takes time
     try:
         content = fields["content"]
         if type(content) is list:
             fields = {**fields, "content": [_build_block(block) for block in cast("list[Any]", content)]}
-        return cast("Msg | None", ORDINARY_BUILDERS[Msg](**fields))
+        msg: Msg | None = ORDINARY_BUILDERS[Msg](**fields)
+        return msg
     except (KeyError, TypeError, MessageError, RecursionError):
         return None
 

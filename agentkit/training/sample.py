@@ -129,6 +129,7 @@ def build_trusted_sample(
     tools: tuple[Tool, ...],
     weights: Sequence[MessageWeight],
     extra: dict[str, Any],
+    source: str | None = None,
 ) -> Sample:
     """Returns a sample without checking the values, which must be valid. This makes reading rows much faster."""
     sample = _new(Sample)
@@ -137,7 +138,7 @@ def build_trusted_sample(
     _set_weights(sample, None if weights.count(None) == len(weights) else tuple(weights))
     _set_viewer(sample, None)
     _set_tokens(sample, None)
-    _set_source(sample, None)
+    _set_source(sample, source)
     _set_rejected(sample, ())
     _set_extra(sample, extra)
     return sample
