@@ -1,8 +1,8 @@
 """The `agentkit` command.
 
-The subcommands are `format`, `read`, `convert`, `compare`, `prompt`, `render` and `export`. They read JSON from a
-file or standard input, and write JSON, text or a table to standard output. The module with the name of a
-subcommand defines this subcommand. Read `agentkit.cli.format` first.
+The subcommands are `format`, `read`, `convert`, `compare`, `prompt`, `render` and `export`. Each subcommand reads
+JSON from a file or standard input, and writes JSON, text or a table to standard output. The module with the name
+of a subcommand defines this subcommand. Read `agentkit.cli.format` first.
 """
 
 from __future__ import annotations

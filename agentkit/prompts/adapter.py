@@ -68,9 +68,9 @@ class Adapter(ObservedSteps, ABC):
             second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
             complete ones. `given` keeps the order.
-        observe: Function that receives an `AdapterEvent` at the start and at the end of each call of `format` and
-            `parse`, even if a subclass overrides the method. Exceptions of the function are logged. None means
-            that there is no such function. The fallback adapter has its own `observe`.
+        observe: Function that receives an `AdapterEvent` at the start and the end of each call of `format` and
+            `parse`. A subclass that overrides these methods also sends the events. Exceptions of the function are
+            logged. None means that there is no such function. The fallback adapter has its own `observe`.
     """
 
     native_tools: bool = False

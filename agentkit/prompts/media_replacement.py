@@ -15,7 +15,7 @@ from agentkit.tools.tool import Tool, as_tools
 __all__ = ["PLAIN_TYPES", "replace_media"]
 
 PLAIN_TYPES: Final = frozenset({str, int, float, bool, type(None)})
-"""Types of values without media and tools."""
+"""Types whose values contain no media and no tools."""
 
 
 def replace_media(value: object, mark: Callable[[MediaBlock], str]) -> object:

@@ -171,12 +171,11 @@ class Parser(Generic[T]):
     def with_tools(self, *tools: ToolLike) -> Parser[T | ToolRequests]:
         """Returns a parser for replies that have either a value or tool calls.
 
-        If the reply calls at least one of the tools, and no other tool, the value is a `ToolRequests`. If a tool
-        call has broken or missing arguments, or an argument does not match the parameter type of the tool's
-        function, `parse` raises a ParseError. The arguments in the `ToolRequests` are the JSON values of the
-        reply, which `run_tool_call` converts to the parameter types. A reply that calls any other tool is parsed
-        as if `with_tools` had not been called. Call this method last. Methods that are called later, such as
-        `map`, would also process the `ToolRequests`.
+        If the reply calls at least one of the tools, and no other tool, the value is a `ToolRequests`. If the
+        arguments of a tool call are incomplete or invalid, `parse` raises a ParseError. The arguments in the
+        `ToolRequests` are the JSON values of the reply, which `run_tool_call` converts to the parameter types. A
+        reply that calls any other tool is parsed as if `with_tools` had not been called. Call this method last.
+        Methods that are called later, such as `map`, would also process the `ToolRequests`.
 
         Args:
             *tools: Tools that the model may call: functions, `Tool` values or dicts.

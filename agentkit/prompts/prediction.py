@@ -60,7 +60,7 @@ class Outputs(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Attempt:
-    """One reply that `ask` or `stream` tried to parse.
+    """Reply that `ask` or `stream` tried to parse, with its request.
 
     Attributes:
         messages: Messages of the request that led to the reply.

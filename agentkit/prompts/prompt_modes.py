@@ -90,8 +90,8 @@ def check_mode(name: object, adapter: object, adapter_class: type[Adapter]) -> N
     """Checks one entry of the option `modes`.
 
     Raises:
-        OptionError: The name is not a string, the adapter is not of the class `adapter_class`, or the adapter has
-            an option that only the outer adapter can have.
+        OptionError: The name is not a string, the adapter is not an `adapter_class`, or the adapter has an option
+            for the outer adapter.
     """
     check_option("modes", name, str, "Pass a dict of adapters by mode.")
     place = f"modes[{name!r}]"

@@ -31,8 +31,8 @@ def check_reply_end(reply: Reply) -> None:
 def get_reply_text(reply: Reply) -> str:
     """Returns the text of a reply, without media and tool calls.
 
-    A text block that begins with a section marker starts a new line, because OpenAI's models may write a comment
-    without a final line break in the previous block.
+    A text block that begins with a section marker starts a new line. The reason: in the block before the marker,
+    OpenAI's models may write a comment without a line break at its end.
     """
     return reply if isinstance(reply, str) else read_text(reply, MARKER_START)
 

@@ -1,7 +1,7 @@
 """`stream`: sends a typed prompt to a model, and yields the outputs as they arrive.
 
 The events of the model contain the complete reply. Events of fields are between the events of the model. An event
-of a field directly follows the model's event whose text caused the event.
+of a field directly follows the event of the model that contains the text of the field.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def stream(
 ) -> PromptStream[T]:
     r"""Returns a stream of the events of a typed prompt, for `async with`. See `PromptStream`.
 
-    There are no retries. If the reply is not in the format of the adapter, the model is called once more with the
-    fallback adapter. This happens only if the stream has yielded no event of a field. The events of the second
-    reply then follow the events of the first reply, and begin with a MessageStart.
+    There are no retries. If the reply is not in the format of the adapter, and the stream has yielded no event of
+    a field, the model is called once more with the fallback adapter. The events of the second reply then follow
+    the events of the first reply, and begin with a MessageStart.
 
     Args:
         model: Model to call.

@@ -238,7 +238,7 @@ def _has_serializers(value: object) -> bool:
 
 _MAX_CACHED: Final = 1_024
 _cached: dict[int, ValueType] = {}
-"""Cached types by `id()`, because the equal types `int | str` and `str | int` are read differently by pydantic."""
+"""Cached types by `id()`, because pydantic reads the equal types `int | str` and `str | int` differently."""
 
 
 def get_value_type(annotation: Any) -> ValueType:

@@ -74,9 +74,8 @@ class Tool(Validated):
         wait for the thread. Of the errors during the run, only a cancellation and a keyboard interrupt are raised.
 
         A string, a block or an MCP result becomes the output. A list that contains a block becomes a list of
-        blocks. Any other value becomes JSON text. Any failure becomes a result with `is_error`. Failures
-        are invalid or truncated arguments, an exception of the function, a tool call with the name of another
-        tool, and a tool without a function.
+        blocks. Any other value becomes JSON text. Any failure becomes a result with `is_error=True`. Examples of
+        failures are invalid or truncated arguments, an exception of the function, and a tool without a function.
 
         Args:
             block: Tool call of a reply. To select the tool among several tools by its name, use `run_tool_call`.

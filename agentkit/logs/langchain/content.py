@@ -81,7 +81,7 @@ def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
 # -- tool calls ---------------------------------------------------------------------------------------------------
 
 _SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
-"""Key in `additional_kwargs` for signatures of tool calls, by call id. langchain-google-genai adds this key."""
+"""Key in `additional_kwargs` whose value is a dict from call ids to signatures (langchain-google-genai)."""
 
 
 def _list_calls(message: _Object, place: str) -> list[_Call]:
