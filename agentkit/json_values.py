@@ -1,6 +1,7 @@
 """Conversion of native values (SDK objects, dicts, JSON text) to plain JSON values.
 
-Replies and logs may contain values that JSON or UTF-8 cannot represent. This module converts or replaces them.
+Replies and logs may contain values that JSON or UTF-8 cannot represent. This module converts or replaces these
+values.
 """
 
 from __future__ import annotations

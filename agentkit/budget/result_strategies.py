@@ -17,7 +17,7 @@ from agentkit.reprs import bounded_repr
 
 __all__ = ["ClearResults", "ShrinkResults"]
 
-_MEDIA_LENGTH = 1_000  # assumed length of a media item, in characters
+_MEDIA_LENGTH = 1_000  # in characters; length that is assumed for a media item, which has no text
 _MAX_PORTIONS = 16  # maximum number of edits that shrink the tool results of one assistant turn
 # A text is shrunk only if more than this number of characters can be removed. The inserted note has about 100
 # characters, so a smaller removal would hardly shorten the text.

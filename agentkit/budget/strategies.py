@@ -128,8 +128,8 @@ class OldestFirstInSteps(OldestFirst):
 
     A cut drops the messages that end at or before a multiple of `step` tokens, counted from the start of the
     history. The cut moves at most once for each `step` tokens of new messages. Every process computes the same
-    cut for the same conversation. A cut that moves in every turn may cost more than no cut: after each move,
-    the prefix of all remaining messages is new, and these messages miss the cache.
+    cut for the same conversation. A cut that moves in every turn may cost more than no cut. After each move, the
+    prefix of all remaining messages is new, and these messages miss the cache.
 
     Attributes:
         keep_task: True to keep the first user message.

@@ -156,8 +156,8 @@ class ToolCapabilities:
 class MediaCapabilities:
     """Rules for images, audio, video and documents.
 
-    If the API refuses media in a turn or a tool result, the media are moved to a separate user turn, provided that
-    the API accepts the media there.
+    If the API refuses media in a turn or a tool result, but accepts the media in user turns, the media are moved
+    to a separate user turn.
 
     Attributes:
         image: Rule for images in user turns. None if the API accepts no images.
@@ -247,9 +247,10 @@ class OpaqueCapabilities:
             A place is "assistant", "user", "system" or "result" (a tool result). In any other place, the block is
             omitted, which is a loss. None if all places can contain all opaque blocks.
         pair_key: Function that takes the data of an opaque block. For a request, such as a call of a tool that the
-            provider runs, the function returns ("request", id). For the response to a request, it returns
-            ("response", id). For any other block, it returns None. A request and its response have the same id,
-            and neither is sent without the other. `pair_key` is None if the API has no such pairs.
+            provider runs, the function returns ("request", id). For the response to a request, the function
+            returns ("response", id). For any other block, the function returns None. A request and its response
+            have the same id, and neither is sent without the other. `pair_key` is None if the API has no such
+            pairs.
         needs_thinking: Function that takes the data of an opaque block, and returns True if the API requires the
             thinking that preceded the block in the reply. The block is omitted if this thinking is not sent. None
             if no block needs thinking.

@@ -19,7 +19,7 @@ from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layou
 
 __all__ = ["PrefixDigest", "prefix_digest"]
 
-_LONG = 4_096  # a text with at least this many characters is replaced by its digest
+_LONG = 4_096  # a text with at least this many characters is replaced by its digest, which is cached
 
 
 def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:

@@ -137,8 +137,8 @@ class BudgetFitter:
         """Sets `counter_ratio` by counting the smallest request with the local counter and the budget's counter.
 
         The local counter may count fewer tokens than the budget's counter. Without the ratio, the search with the
-        local counter could then find a cut that is too small, and media would be loaded for messages that the
-        final cut drops.
+        local counter could then find a cut that is too small. Media would be loaded for messages that the final
+        cut drops.
         """
         end = self.cuts.end
         if 2 * self.units.sums[-1] > self.budget.limit:

@@ -127,7 +127,7 @@ class FormatterBase(ABC):
         self.fetch = fetch
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
         self.model_rules = options.get("model_rules")
-        select_stages(_find_capabilities(type(self), model))  # fills the cache for the first request
+        select_stages(_find_capabilities(type(self), model))  # fills the cache before the first request
         self._repair = IncrementalRepair()
         self._weigher = Weigher(budget.counter.local_counter, frozenset(budget.never_cut)) if budget else None
 

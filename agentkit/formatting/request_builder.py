@@ -75,8 +75,8 @@ class RequestBuilder:
         media_roots: The folders from which `file:` sources may be read.
         fetch: The settings for downloads. None means no downloads.
         downloads: Mapping from a URL source to the downloaded data, or to the reason why the download failed.
-        text_sizes: Mapping from the source of a text file that is not read yet to a placeholder of the same size,
-            or to the reason why the file cannot be used.
+        text_sizes: Mapping from the source of each unread text file to a placeholder of the same size, or to the
+            reason why the file cannot be used.
     """
 
     spec: RequestSpec

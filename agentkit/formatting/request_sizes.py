@@ -28,8 +28,8 @@ class RequestSizes:
     Attributes:
         conversation: The repaired conversation before the cut.
         needs_loading: True if media must be read, fetched or resized.
-        counted: The requests with loaded media. The budget's counter counts their tokens.
-        estimated: The requests without loaded media. The local counter counts their tokens.
+        counted: The requests with loaded media, and the token counts of the budget's counter.
+        estimated: The requests without loaded media, and the token counts of the local counter.
     """
 
     builder: RequestBuilder

@@ -26,7 +26,7 @@ class Cut:
         altered: The places of blocks that were shortened or replaced by a note to save tokens.
         uncached: The estimated number of tokens that follow the first dropped or changed message. When a cut
             changes, the next model call cannot read these tokens from the provider's prompt cache. Later model
-            calls can read them.
+            calls can read these tokens.
         thinking: The places of omitted thinking blocks. The API refuses these blocks, because the cut changed
             earlier messages.
     """

@@ -31,7 +31,7 @@ class LegalConversation:
     Before the stage `split_system_prompt`, `turns` has all messages and `system` is empty.
 
     In a turn with tool results, the results come before all other blocks. A turn with tool calls is treated as an
-    assistant turn, even if its message has another role.
+    assistant turn, even if the role of its message is not `assistant`.
 
     Attributes:
         system: The system prompt.

@@ -2,7 +2,7 @@
 
 If the provider runs a tool, such as a web search, a reply has a request block and a response block for the tool.
 The response block may be in a later reply than the request block. The provider refuses each of the two blocks
-without the other. A cut, a broken stream or another wire format can remove one of the two blocks.
+without the other. A cut, a broken stream or a change of the wire format can remove one of the two blocks.
 """
 
 from __future__ import annotations

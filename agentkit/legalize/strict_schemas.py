@@ -46,9 +46,9 @@ def find_open_object(schema: Mapping[str, Any]) -> str:
     Closing such an object would forbid properties that the schema describes. An object schema without
     `additionalProperties` counts in these cases:
 
-    - It has no `properties`. The closed object could only be `{}`.
-    - It is combined with other schemas (`allOf`, `anyOf`, `oneOf`, `$ref`). `"additionalProperties": false` would
-      forbid the properties of these schemas.
+    - The object schema has no `properties`. The closed object could only be `{}`.
+    - The object schema is combined with other schemas (`allOf`, `anyOf`, `oneOf`, `$ref`).
+      `"additionalProperties": false` would forbid the properties of these schemas.
 
     An object schema with `patternProperties` always counts. Returns an empty string if there is no such object.
     """

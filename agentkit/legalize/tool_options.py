@@ -115,8 +115,8 @@ def select_output(output: OutputSchema | None, has_tools: bool, capabilities: Ca
     """Returns the capabilities with the value of `output` that applies to this request.
 
     The value depends on the output schema, because an API can have different fields for a schema and for any JSON
-    object, or refuse schemas that are open or recursive. The value also depends on the tools, because some APIs
-    cannot combine tools with an output schema.
+    object. An API can also refuse schemas that are open or recursive. The value also depends on the tools, because
+    some APIs cannot combine tools with an output schema.
     """
     mode = capabilities.output
     if output is None:

@@ -74,8 +74,8 @@ _PLAIN_URL = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=
 def address(source: Base64Source | URLSource | None) -> str:
     """Returns the URL of a media source, for use in a sentence.
 
-    Returns an empty string if there is no http or https URL, or if the URL has credentials, more than about 300
-    characters, or characters that are not allowed in URLs.
+    Returns an empty string if there is no http or https URL. Also returns an empty string if the URL has
+    credentials, more than about 300 characters, or characters that URLs must not contain.
     """
     if isinstance(source, URLSource) and _PLAIN_URL.fullmatch(source.url):
         return source.url

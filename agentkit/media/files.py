@@ -126,7 +126,7 @@ def _open(path: str, root: str) -> Generator[int]:
 def _descend(path: str, root: str) -> int:
     """Opens the folders of a path one after the other, then the file. Does not follow symbolic links.
 
-    The path is already resolved. Therefore the path contains a link only if another process changed it later.
+    The path is already resolved. Therefore the path contains a link only if another process added the link later.
     """
     *folders, name = path[len(root) :].strip(os.sep).split(os.sep)
     parent = os.open(root, _FLAGS | _FOLDER)

@@ -84,7 +84,7 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
     name = _FORMATS[source.media_type]
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
         if opened.size != size:
-            return None  # the file has a second header with another size, which was not checked
+            return None  # the file has a second header, and the size in this header was not checked
         # With `draft`, Pillow decodes a JPEG at a reduced size, which is faster.
         opened.draft(None, (box.side or size[0], box.side or size[1]))
         if opened.mode[0] in "IF":

@@ -199,7 +199,7 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if refusal is None:
                 body += chunk
             else:
-                # `cancel` also closes the generators of the HTTP client. If they stayed open, trio would warn.
+                # `cancel` also closes the generators of the HTTP client. Trio would warn about open generators.
                 scope.cancel()
             if count % _CHUNKS_PER_CHECKPOINT == 0:  # the HTTP client does not let other tasks run between chunks
                 await anyio.lowlevel.cancel_shielded_checkpoint()

@@ -60,7 +60,8 @@ class _OpenCalls:
 
     def __init__(self) -> None:
         self.ids: tuple[str, ...] = ()
-        # If one message has all results, in the order of the calls, `counts` and `missing` are not used.
+        # To save time, `counts` and `missing` are not used if one message has all results, in the order of the
+        # calls.
         self.counts: Counter[str] = Counter()  # number of calls that need a result, by id
         self.missing = 0  # total number of calls that need a result
         self.in_order = True

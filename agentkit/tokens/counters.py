@@ -63,7 +63,7 @@ class TokenCounterBase(ABC):
         If parts of the number are estimates, the result should be a `TokenCount` with the reasons.
 
         Args:
-            request: Keyword arguments of the SDK's call. The method must not change them.
+            request: Keyword arguments of the SDK's call. The method must not change these arguments.
         """
 
     needs_layout: ClassVar[bool] = False

@@ -1,8 +1,8 @@
 """Number of tokens of media: published rules for images, and estimates for all other media.
 
-Read `MediaPrices` first. The number for an image is exact if the model family has a published rule, and the size
-of the image is known or has no effect. The numbers for audio, video and documents are estimated from the length of
-their data.
+Read `MediaPrices` first. The number for an image is exact if the model family has a published rule. If the rule
+depends on the size of the image, the size must also be known. The numbers for audio, video and documents are
+estimated from the length of their data.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ class RequestParts:
             waiting += text if isinstance(text, list) else [text]
             return
         media_type = str(_find_value(fields, layout.media_types) or "")
-        if "/" not in media_type:  # a suffix, such as `txt`
+        if "/" not in media_type:  # the value is a file suffix, such as `txt`
             media_type = guess_media_type(f".{media_type}") or ""
         data = _find_value(fields, layout.media_data)
         if text := _find_base64_text(data, media_type):
@@ -239,5 +239,5 @@ def compact_json(value: Any) -> str:
     """
     try:
         return to_json(value, bytes_mode="base64", fallback=repr).decode()
-    except PydanticSerializationError:  # a lone surrogate
+    except PydanticSerializationError:  # the value has a lone surrogate, which UTF-8 cannot encode
         return compact_json(make_json_safe(value))
