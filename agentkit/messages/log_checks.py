@@ -1,7 +1,8 @@
 """Checks for log loaders. Each loader runs the checks on messages and requests, so that no content is lost.
 
-Without these checks, the result for a log in another format could be an empty conversation. Each loader passes the
-names of the keys that the loader reads. If a message is in another known format, the error names this format.
+Without these checks, the result for a log in a different format could be an empty conversation. Each loader passes
+the names of the keys that the loader reads. If the format of a refused message is known, the error names this
+format.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ def check_log_message(
 ) -> None:
     """Raises MessageError if a loader would lose content of a message.
 
-    The error occurs if the message is in another format, has no key in `content_keys`, or has content under a key
-    that the loader does not read. An empty reply of a model is accepted. Such a reply has no keys other than `id`,
-    `name` and `role`.
+    The error occurs if the message is in a format that the loader does not read, has no key in `content_keys`, or
+    has content under a key that the loader does not read. An empty reply of a model is accepted. Such a reply has
+    no keys other than `id`, `name` and `role`.
 
     Args:
         message: Message from a log.
@@ -99,7 +100,7 @@ def _list_typed_keys(
     """Returns the content keys for which the type of the value must be checked (see `_TYPES`).
 
     The function is only for messages whose `content` is a string or null. Returns None if the message may be in
-    another format, because all checks are then necessary.
+    a format that the loader does not read, because all checks are then necessary.
 
     Args:
         keys: Keys of the message that are in `_KNOWN_KEYS`.

@@ -97,7 +97,7 @@ _FORMATS = (
     ),
     LogFormat("OpenAI Chat messages", "openai", (), ("role content", "messages")),
 )
-"""Known log formats. If a message matches several formats, the first of them is used."""
+"""Known log formats. If a message matches several formats, the first of these formats is used."""
 
 LOADERS = frozenset(log_format.loader for log_format in _FORMATS)
 """First arguments of `load_native` for the known formats."""

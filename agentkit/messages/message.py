@@ -83,7 +83,8 @@ class Msg(_Computed):
 
     Attributes:
         name: Name of the speaker.
-        content: Text, or a sequence of blocks. A block may be passed as a dict. The sequence is stored as a tuple.
+        content: A string, or a sequence of blocks. A block may be passed as a dict. The sequence is stored as a
+            tuple.
         role: `user`, `assistant` or `system`.
         id: Id that the application chooses. None if there is no id.
         timestamp: Time that the application chooses, as text. None if there is no time.
@@ -123,7 +124,7 @@ class Msg(_Computed):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The content as blocks. Content that is text becomes one text block."""
+        """The content as blocks. A string becomes one text block."""
         return (build_trusted_text(self.content),) if isinstance(self.content, str) else self.content
 
     @property

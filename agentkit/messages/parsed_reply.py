@@ -86,8 +86,8 @@ def parse_reply(msg: Msg, expected: Any) -> Any:
 def read_text(msg: Msg, line_start: str | None = None) -> str:
     """Returns the text of a reply.
 
-    Adjacent text blocks are one text, because Anthropic splits a text at its citations. If another block is
-    between two text blocks, a line break separates the texts.
+    Adjacent text blocks are one text, because Anthropic splits a text at its citations. If a block of a different
+    type is between two text blocks, a line break separates the texts.
 
     Args:
         msg: Reply of a model.

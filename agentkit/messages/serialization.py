@@ -58,8 +58,9 @@ def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
     """
     value: object = msgs
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        type_name = type(cast("object", value)).__name__
-        raise MessageError("msgs", f"expected a list of Msg, got {type_name}", "Pass a list of Msg.")
+        raise MessageError(
+            "msgs", f"expected a list of Msg, got {describe_value(cast('object', value))}", "Pass a list of Msg."
+        )
     stored = [_dump(f"msgs[{index}]", msg) for index, msg in enumerate(msgs)]
     return {"agentkit": FORMAT_VERSION, "messages": stored}
 

@@ -46,7 +46,7 @@ class _CachedContent(Validated):
     __slots__ = ("cached_content",)
 
     cached_content: tuple[object, object] | None
-    """Pair `(file version, content)`. A changed file has another version. None before the first read."""
+    """Pair `(file version, content)`. The version changes if the file changes. None before the first read."""
 
 
 @validated_dataclass

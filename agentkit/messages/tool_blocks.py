@@ -123,8 +123,8 @@ class ToolResultBlock(BlockBase):
     Attributes:
         id: Id of the tool call.
         name: Name of the tool. If the name is empty, requests use the name in the matching tool call.
-        output: Text, or a sequence of text, media and opaque blocks. The constructor also accepts a CallToolResult
-            from the Model Context Protocol (MCP), or the list in its `content`. `isError` of the
+        output: A string, or a sequence of text, media and opaque blocks. The constructor also accepts a
+            CallToolResult from the Model Context Protocol (MCP), or the list in its `content`. `isError` of the
             CallToolResult sets `is_error`.
         is_error: True if the tool failed.
     """
@@ -164,7 +164,7 @@ class ToolResultBlock(BlockBase):
 
     @property
     def items(self) -> tuple[TextBlock | MediaBlock | OpaqueBlock | InvalidBlock, ...]:
-        """The output as blocks. Output that is text becomes one text block."""
+        """The output as blocks. A string becomes one text block."""
         return (TextBlock(self.output),) if isinstance(self.output, str) else self.output
 
     @property

@@ -71,10 +71,10 @@ def locate_block(
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
     """Yields the parts of the request to which the paths in an error text refer.
 
-    A path begins at a turn of the request. Each part is yielded together with the turns after this turn. A path
-    can refer to several parts: the JSON objects on the path, from the innermost object to the turn. If the path
-    leads into a list in the turn, the turn is not a part. If the path ends at a string, the string is a part, too.
-    A string under a key for message text comes before the objects. Any other string comes after the objects.
+    A path begins at a turn of the request. Each result is a tuple of a part and the turns after this turn. A
+    path can refer to several parts: the JSON objects on the path, from the innermost object to the turn. If the
+    path leads into a list in the turn, the turn is not a part. If the path ends at a string, the string is a part,
+    too. A string under a key for message text comes before the objects. Any other string comes after the objects.
     """
     turns = layout.read_turns(request)
     if not turns:
@@ -99,7 +99,7 @@ def _follow_path(turns: list[Any], steps: Sequence[str], layout: WireLayout) -> 
     """Returns the values on a path: the turn, then each nested value to which the path refers.
 
     An unknown key ends the path. If an index is out of range, the result is empty, because the provider probably
-    counts the parts in another way.
+    counts the parts differently.
     """
     trail: list[Any] = []
     value: Any = turns

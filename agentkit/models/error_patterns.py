@@ -55,7 +55,7 @@ class ErrorPatterns:
         overload_code: Codes for an overloaded server or an internal error. Used in the same cases as
             `rate_limit_code`.
         bad_request_code: Codes for a refused request. Used in the same cases as `rate_limit_code`.
-        quota_code: Codes for an exhausted quota, which makes a RateLimitError not retryable.
+        quota_code: Codes for an exhausted quota. If this pattern matches, the RateLimitError is not retryable.
         quota_text: Texts for an exhausted quota, in errors without a code.
         stream_only_text: Texts of the error if a model accepts only requests for a stream. `generate` then
             requests a stream.

@@ -53,7 +53,7 @@ class HttpEndpoint(HttpResponseEndpoint):
 
         Args:
             api_key: API key. None means the value of the environment variable that `key_variable` names.
-            base_url: URL of another server. None means the class attribute `base_url`.
+            base_url: URL of the API. None means the class attribute `base_url`.
             **options: Further options of `httpx2.AsyncClient`.
 
         Raises:

@@ -19,7 +19,7 @@ _EAGER_LENGTH = 250
 
 
 class ArgumentBuffer:
-    """Argument text of one tool call while it arrives. The incomplete text can be parsed at any time.
+    """Argument text of one tool call, which arrives in pieces. The incomplete text can be parsed at any time.
 
     Attributes:
         length: Number of received characters.

@@ -112,7 +112,8 @@ class BlockBuilder:
         """
         id = partial.id if not index else ""
         if not id:
-            # The same call in another reply gets another id if the request, the reply id or the time is different.
+            # The id also depends on the request and the reply, so that equal calls in two replies get different
+            # ids.
             text = raw or to_json(arguments).decode()
             id = self._missing_call_ids.create(self._prefix, self.id, self.created, partial.name, text)
         state = self._state(partial.state) if partial.state and not index else None

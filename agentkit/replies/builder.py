@@ -242,8 +242,8 @@ class ReplyBuilder:
     def has_complete_arguments(self, key: BlockKey) -> bool:
         """Returns True if the arguments that have arrived for a tool call form one complete JSON object.
 
-        Arguments that `replace_arguments` set to an empty dict are treated as incomplete. Repeated calls of this
-        method are cheap.
+        Returns False for arguments that `replace_arguments` set to an empty dict. Repeated calls of this method
+        are cheap.
         """
         partial = self._partials.get(key)
         return isinstance(partial, PartialToolCall) and (bool(partial.input) or partial.arguments.is_object)

@@ -174,7 +174,7 @@ class NormalizedReply:
         return [text[start : start + size] for start in range(0, len(text), size)]
 
     def map_reason(self, reasons: Mapping[str, str]) -> str:
-        """Returns the finish reason as the API spells it. A reason not in `reasons` is returned unchanged."""
+        """Returns the finish reason as the API spells it. Returns a reason that is not in `reasons` unchanged."""
         return reasons.get(self.finish_reason, str(self.finish_reason))
 
     def check_blocks(self, api: str, types: AbstractSet[str] = _COMMON_TYPES) -> None:

@@ -53,7 +53,7 @@ class ScriptedModel(ChatModel):
 
     The formatter of `provider` builds the requests. A prepared message is returned unchanged, except that a finish
     reason is added if the message has no finish reason. If the prepared reply is an exception, the model call
-    raises the exception. As with any `ChatModel`, a `ContextLengthError` can lead to another call with a shorter
+    raises the exception. As with any `ChatModel`, a `ContextLengthError` can lead to a second call with a shorter
     prompt. If no reply remains for a call, the call raises an `OptionError`.
 
     Args:
@@ -135,7 +135,7 @@ class _Script:
 
 
 class _ScriptEndpoint(EndpointBase):
-    """Endpoint that answers model calls with the prepared replies."""
+    """Endpoint that returns the prepared replies."""
 
     extra: ClassVar[str] = "dev"
 

@@ -129,7 +129,7 @@ class LoopbackServer:
     def play(self, *replies: PlayableReply) -> None:
         """Appends replies to the list of replies that the server will send.
 
-        If the server was created with one reply for all calls, this reply is sent when the list is empty.
+        If the server was created with one reply for all calls, the server sends this reply when the list is empty.
         """
         with self._lock:
             self._queue.extend(replies)

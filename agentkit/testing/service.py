@@ -115,7 +115,7 @@ class FakeService(ABC):
         return {"api_key": "loopback", "base_url": url, **self.client_defaults}
 
     def encode_events(self, events: Iterable[Mapping[str, Any] | bytes]) -> Iterator[bytes]:
-        """Yields the bytes of each event. Events that are already bytes are yielded unchanged."""
+        """Yields the bytes of each event. Does not change events that are already bytes."""
         for number, event in enumerate(events, 1):
             yield event if isinstance(event, bytes) else self.encode_event(event, number)
 
