@@ -7,6 +7,7 @@ and their results. The reader accepts all versions that begin with `ATIF-v1.`. T
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, cast
 
 from agentkit.json_values import as_object, copy_json
@@ -19,7 +20,7 @@ from agentkit.training.content_reader import join_blocks
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
-from agentkit.training.row_values import drop_none, get_list, get_object, get_others, get_text, refuse
+from agentkit.training.row_values import get_list, get_object, get_others, get_text, refuse
 from agentkit.training.sample import Sample, Weight
 
 __all__ = ["ATIF"]
@@ -125,7 +126,7 @@ class _StepReader:
     def _read_call(self, call: dict[str, Any], place: str) -> Block:
         id, name = get_text(call, "tool_call_id", place), get_text(call, "function_name", place)
         return self._messages.add_call(
-            id, name, drop_none(call.get("arguments")), place, _keep_others(call, _CALL_KEYS, place)
+            id, name, call.get("arguments"), place, _keep_others(call, _CALL_KEYS, place)
         )
 
     def _read_result(self, result: dict[str, Any], place: str) -> None:
@@ -150,7 +151,7 @@ class _StepReader:
     ) -> None:
         extra = as_object(step.get("extra"))
         fields = {key: value for key, value in extra.items() if key not in ("name", "weight")}
-        observation = get_others(as_object(step.get("observation")), ("results",), place)
+        observation = get_others(as_object(step.get("observation")), {"results"}, place)
         values = {**step, "extra": fields or None, "observation": observation}
         metadata = _keep_others(values, _STEP_KEYS - {"observation"}, place)
         timestamp = get_text(step, "timestamp", place) or None
@@ -178,7 +179,7 @@ class _StepReader:
         return self._messages.content.read([part], place)[0]
 
 
-def _keep_others(values: Mapping[str, Any], keys: Collection[str], place: str) -> dict[str, Any] | None:
+def _keep_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) -> dict[str, Any] | None:
     """Returns metadata with the values whose keys are not in `keys`. Omits None values.
 
     Returns None if no values remain.

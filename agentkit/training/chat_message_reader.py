@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import count
 from typing import Any, Final, Literal
 
 from agentkit.errors import MessageError
@@ -27,6 +26,9 @@ _PLAIN: Final = frozenset({"role", "content", "name", *MASKS})
 _TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}
 _RESULT_KEYS: Final = _TEXT_KEYS | {"tool_call_id"}
 _REPLY_KEYS: Final = _TEXT_KEYS | {"tool_calls", "function_call", "refusal", *_THINKING}
+_WRAPPER_KEYS: Final = frozenset({"id", "type", "function"})
+_FUNCTION_KEYS: Final = {key: frozenset({"name", key}) for key in ("arguments", "parameters")}
+_CALL_KEYS: Final = {key: keys | {"id", "type"} for key, keys in _FUNCTION_KEYS.items()}
 _TEXT_ROLES: Final = ("user", "assistant", "system")
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
@@ -36,13 +38,16 @@ class ChatMessageReader:
 
     Attributes:
         content: Reader for the content of the messages.
+        keeps_none: True to keep arguments of calls with the value None. False to omit these arguments, because the
+            package `datasets` adds them.
         call_count: Number of tool calls that were read.
         open_calls: Tool names of the calls without a result, by call id.
         weights: Weights of the messages that were read. None for a message without a weight.
     """
 
-    def __init__(self, content: ContentReader | None = None) -> None:
+    def __init__(self, content: ContentReader | None = None, *, keeps_none: bool = False) -> None:
         self.content = content or ContentReader()
+        self.keeps_none = keeps_none
         self.call_count = 0
         self.open_calls: dict[str, str] = {}
         self._open_ids: dict[str, dict[str, None]] = {}  # ids of the open calls of each tool, in their order
@@ -92,7 +97,8 @@ class ChatMessageReader:
         if role == "assistant":
             blocks = self._read_reply(values, place)
             _check_content(values, blocks, place)
-            keys = _REPLY_KEYS.difference(_list_unread(values, blocks))
+            unread = _list_unread(values, blocks)
+            keys = _REPLY_KEYS.difference(unread) if unread else _REPLY_KEYS
             return build_msg(name or "assistant", join_blocks(blocks), "assistant", values, keys, place)
         if role in ("system", "developer", "user"):
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
@@ -116,9 +122,7 @@ class ChatMessageReader:
             blocks.append(TextBlock(refusal, metadata={"refusal": True}))
         if values.get("function_call"):
             calls = [*calls, {"function": values["function_call"]}]
-        places = (f"{place}.tool_calls[{index}]" for index in count())
-        # the package `datasets` adds keys with the value None to the arguments of calls
-        return blocks + [self.read_call(drop_none(call), at) for call, at in zip(calls, places, strict=False)]
+        return [*blocks, *(self.read_call(call, f"{place}.tool_calls[{i}]") for i, call in enumerate(calls))]
 
     def read_call(self, value: object, place: str) -> ToolUseBlock:
         """Returns a tool call, and adds the call to `open_calls`. Unknown keys become metadata.
@@ -132,12 +136,11 @@ class ChatMessageReader:
         call = get_object(value, place)
         function = as_object(call.get("function"))
         values = function or call
-        arguments = "parameters" if values.get("arguments") is None and "parameters" in values else "arguments"
-        others = get_others(
-            call, {"id", "type", "function"} if function else {"id", "type", "name", arguments}, place
-        )
-        if function and (inner := get_others(function, {"name", arguments}, place)):
-            others = {**(others or {}), "function": inner}
+        arguments = "parameters" if "parameters" in values and values.get("arguments") is None else "arguments"
+        others = get_others(values, _FUNCTION_KEYS[arguments] if function else _CALL_KEYS[arguments], place)
+        if function:
+            outer = get_others(call, _WRAPPER_KEYS, place)
+            others = {**(outer or {}), "function": others} if others else outer
         id, name = get_text(call, "id", place), get_text(values, "name", place)
         return self.add_call(id, name, values.get(arguments), place, others)
 
@@ -165,7 +168,7 @@ class ChatMessageReader:
             id = f"call_{self.call_count}"
         self.open_calls[id] = name
         self._open_ids.setdefault(name, {})[id] = None
-        values, text = read_arguments(arguments)
+        values, text = read_arguments(arguments if self.keeps_none else drop_none(arguments))
         try:
             call = ToolUseBlock(id, name, values, metadata=metadata)
         except MessageError as error:
@@ -226,7 +229,7 @@ def _check_content(values: dict[str, Any], blocks: Sequence[Block], place: str) 
 def _list_unread(values: dict[str, Any], blocks: Sequence[Block]) -> list[str]:
     """Returns the keys of a reply whose values are not in its blocks: other thinking, and `ipython` of a text."""
     thinking = next((block.thinking for block in blocks if isinstance(block, ThinkingBlock)), "")
-    unread = [key for key in _THINKING if values.get(key) not in (None, "", thinking)]
+    unread: list[str] = [key for key in _THINKING if key in values and values[key] not in (None, "", thinking)]
     is_text = values.get("ipython") and not any(isinstance(block, ToolUseBlock) for block in blocks)
     return [*unread, "ipython"] if is_text else unread
 

@@ -68,19 +68,19 @@ class ContentReader:
         kind = part.get("type")
         if kind in ("text", "refusal"):
             key = next((key for key in _TEXT if part.get(key) is not None), "text")
-            metadata = get_others(part, ("type", key), place) or {}
+            metadata = get_others(part, {"type", key}, place) or {}
             refusal = {"refusal": True} if kind == "refusal" else {}
             return TextBlock(get_text(part, key, place), metadata={**metadata, **refusal} or None)
         if kind in ("image", "image_url"):
             key = next((key for key in _IMAGE if part.get(key) is not None), "")
             block = self.read_image(part.get(key), place)
-            metadata = {**(get_others(part, ("type", key), place) or {}), **_wrap(key or "image", block.metadata)}
+            metadata = {**(get_others(part, {"type", key}, place) or {}), **_wrap(key or "image", block.metadata)}
             return replace(block, metadata=metadata) if metadata else block
         audio = as_object(part.get("input_audio"))
         if kind == "input_audio" and (data := get_text(audio, "data", place)):
             source = Base64Source(f"audio/{get_text(audio, 'format', place) or 'wav'}", data)
-            others = _wrap("input_audio", get_others(audio, ("data", "format"), place))
-            metadata = {**(get_others(part, ("type", "input_audio"), place) or {}), **others}
+            others = _wrap("input_audio", get_others(audio, {"data", "format"}, place))
+            metadata = {**(get_others(part, {"type", "input_audio"}, place) or {}), **others}
             return AudioBlock(source, metadata=metadata or None)
         return refuse(place, f"expected a text, image or audio part with data, got a part of type {kind!r}")
 
@@ -101,7 +101,7 @@ class ContentReader:
             key = next(
                 (key for key in _IMAGE_DATA if isinstance(image.get(key), bytes if key == "bytes" else str)), ""
             )
-            value, metadata = image.get(key), get_others(image, (key,), place)
+            value, metadata = image.get(key), get_others(image, {key}, place)
         if isinstance(value, bytes):
             data = encode_base64(value)
             media_type = sniff_media_type(data, "image/png") or "image/png"

@@ -131,7 +131,7 @@ def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, A
     Raises:
         MessageError: JSON cannot represent a value.
     """
-    extra = get_others(row, columns, "")
+    extra = get_others(row, frozenset(columns), "")
     return cast("dict[str, Any]", copy_json(extra)) if extra else {}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NoReturn, cast
 
 from pydantic_core import to_jsonable_python
@@ -67,7 +68,7 @@ def get_object(value: object, place: str) -> dict[str, Any]:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def get_others(values: Mapping[str, Any], keys: Collection[str], place: str) -> dict[str, Any] | None:
+def get_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) -> dict[str, Any] | None:
     """Returns the values whose keys are not in `keys`, for metadata or `Sample.extra`.
 
     Omits the values None and NaN, which mean that a value is missing. Bytes become base64 text, and dates become
@@ -76,6 +77,8 @@ def get_others(values: Mapping[str, Any], keys: Collection[str], place: str) -> 
     Raises:
         MessageError: JSON cannot represent a value.
     """
+    if values.keys() <= keys:
+        return None
     others = {key: value for key, value in values.items() if key not in keys and value is not None}
     if not others:
         return None

@@ -44,7 +44,8 @@ def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
     turns = get_list(row, "conversations", "")
     if not turns:
         refuse("conversations", "the row has no turns")
-    reader = _TurnReader(ChatMessageReader(ContentReader.from_row(row)))
+    # the calls are JSON text, to which the package `datasets` adds no values
+    reader = _TurnReader(ChatMessageReader(ContentReader.from_row(row), keeps_none=True))
     msgs = [reader.read(turn, f"conversations[{index}]") for index, turn in enumerate(turns)]
     weights: list[MessageWeight] = reader.weights
     msgs = reader.messages.content.place_images(msgs)
