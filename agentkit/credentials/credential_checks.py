@@ -27,8 +27,9 @@ def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     Other options remain unchanged. Error texts begin with `place`.
 
     Raises:
-        OptionError: An API key or a header value has a character that is not printable ASCII, a header name is
-            invalid, or an address has a control character. The error names the option, but never shows its value.
+        OptionError: If an API key or a header value has a character that is not printable ASCII, if a header name
+            is invalid, or if an address has a control character. The error names the option, but never shows its
+            value.
     """
     return {name: _clean_option(f"{place}[{name!r}]", name, item) for name, item in options.items()}
 
@@ -83,9 +84,9 @@ def check_client(client: object) -> None:
     """Checks that the API keys and header values of an SDK client are valid in HTTP headers.
 
     Raises:
-        OptionError: An API key or a header value begins or ends with white space, or has a character that is not
-            printable ASCII. The error names the environment variable that contains the value. If there is no such
-            variable, the error names the attribute or header of the client. The error never shows the value.
+        OptionError: If an API key or a header value begins or ends with white space, or has a character that is
+            not printable ASCII. The error names the environment variable that contains the value. If there is no
+            such variable, the error names the attribute or header of the client. The error never shows the value.
     """
     for name, value, is_header in iterate_texts(client):
         if not (is_header or name.lstrip("_") in _KEYS) or not (fault := _fault(value)):

@@ -45,9 +45,9 @@ def check_log_message(
 ) -> None:
     """Raises MessageError if a loader would lose content of a message.
 
-    The error occurs if the message is in a format that the loader does not read, has no key in `content_keys`, or
-    has content under a key that the loader does not read. An empty reply of a model is accepted. Such a reply has
-    no keys other than `id`, `name` and `role`.
+    The error occurs if the message is clearly in a format that is not in `loaders`. The error also occurs if the
+    message has no key in `content_keys`, or has content under a key that the loader does not read. An empty reply
+    of a model is accepted. Such a reply has no keys other than `id`, `name` and `role`.
 
     Args:
         message: Message from a log.
@@ -146,12 +146,14 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
     """Raises MessageError if a message is clearly in a format that none of the loaders reads.
 
-    Raises no error if agentkit knows none of the loaders, because the formats of these loaders are then unknown.
+    Raises no error if `loaders` has only names that agentkit does not know, because the formats of these loaders
+    are then unknown.
 
     Args:
         message: Message from a log.
         place: Path of the message for error texts, such as `messages[3]`.
-        loaders: Names of the loaders that may read the log (see `load_native`), separated by spaces.
+        loaders: Names of the loaders that may read the log (see `load_native`), separated by spaces. If empty,
+            every known format is refused.
 
     """
     log_format = find_log_format(message, certain=True)

@@ -190,8 +190,8 @@ class Msg(_Computed):
                 `list[Answer]` or a `Literal`.
 
         Raises:
-            OptionError: pydantic does not support the type.
-            ParseError: The reply has no value of this type.
+            OptionError: If pydantic does not support the type.
+            ParseError: If the reply has no value of this type.
 
         Example:
             >>> Msg("Friday", '{"value": [1, 2]}', "assistant").parsed(list[int])

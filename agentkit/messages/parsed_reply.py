@@ -65,9 +65,9 @@ def parse_reply(msg: Msg, expected: Any) -> Any:
         expected: Type of the value: any type for which pydantic can create a JSON schema.
 
     Raises:
-        OptionError: pydantic does not support the type.
-        ParseError: The text is not JSON, or the value does not match the type. A possible cause is that the reply
-            was cut off, refused or filtered.
+        OptionError: If pydantic does not support the type.
+        ParseError: If the text is not JSON, or the value does not match the type. A possible cause is that the
+            reply was cut off, refused or filtered.
     """
     reader, text = _find_expected(expected), read_text(msg)
     partial: dict[str, Any] = {}
@@ -187,7 +187,7 @@ def create_adapter(expected: Any, place: str) -> tuple[TypeAdapter[Any], dict[st
     `place` is the name of the option in error texts.
 
     Raises:
-        OptionError: pydantic does not support the type.
+        OptionError: If pydantic does not support the type.
     """
     try:
         if isroutine(expected):

@@ -244,8 +244,8 @@ def _is_flat(input: object) -> bool:
 def build_parsed_call(id: str, name: str, raw_input: str) -> ToolUseBlock | None:
     """Builds a tool call from the JSON text of its arguments. The text is parsed only once.
 
-    Returns None if the text is not a JSON object whose values are strings, integers, booleans or None, or if UTF-8
-    cannot encode the id or the name.
+    Returns None if the text is not a JSON object whose values are strings, integers, booleans or None. Also
+    returns None if UTF-8 cannot encode the id or the name.
     """
     try:
         parsed: object = from_json(raw_input)

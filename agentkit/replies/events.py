@@ -10,8 +10,8 @@
     MessageEnd                                      end of the reply; only a UsageEvent may follow
 
 `index` numbers the blocks in the order in which the blocks begin. Several blocks may be open at the same time.
-Each block that has a start event also has one end event, unless it is a tool call that was incomplete when the
-stream broke off. A tool call that the provider itself runs, such as a web search, gets an `OpaqueEvent`.
+Each block that has a start event also has one end event. The exception is a tool call that is incomplete when the
+stream breaks off. A tool call that the provider itself runs, such as a web search, gets an `OpaqueEvent`.
 `MessageEnd` comes after all content, even if the provider sends the finish reason earlier.
 """
 
