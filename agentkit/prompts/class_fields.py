@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar, cast, get_args, get_origin, ge
 
 from agentkit.errors import OptionError
 from agentkit.prompts.fields import FieldDeclaration, SignatureField, check_field_name
+from agentkit.reprs import describe_value
 
 __all__ = ["ClassFields", "UndefinedTypeError"]
 
@@ -116,7 +117,8 @@ class ClassFields:
             value = self.values.get(name, _MISSING)
             is_declared = isinstance(value, FieldDeclaration | SignatureField)
             if not self.is_query and not is_declared:
-                reason = "an annotated attribute has neither InputField() nor OutputField()"
+                found = "no value" if value is _MISSING else describe_value(value)
+                reason = f"expected InputField() or OutputField() as the value of the attribute, got {found}"
                 raise OptionError(f"{self.owner}.{name}", reason, "Assign InputField() or OutputField().")
             is_output = is_declared and cast("FieldDeclaration", value).is_output
             if self.is_query and is_output != (name == "answer"):

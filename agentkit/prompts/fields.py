@@ -47,7 +47,8 @@ class FieldOptions(TypedDict, total=False):
         max_length: Maximum number of characters or items.
         multiple_of: Number that the value must be a multiple of.
         allow_inf_nan: False refuses infinite numbers and NaN.
-        pattern: Regular expression that the text must match. The prompt does not contain the expression.
+        pattern: Regular expression that must match at least a part of the text. The prompt does not contain the
+            expression.
         strict: True refuses values that need a conversion, such as "1" for an int.
         max_digits: Maximum number of digits of a Decimal.
         decimal_places: Maximum number of decimal places of a Decimal.

@@ -72,7 +72,8 @@ class SignatureMeta(type):
 
         Raises:
             MessageError: A value is missing or invalid, or a name is not the name of an input.
-            OptionError: The signature text is invalid, or a value is passed without its name.
+            OptionError: The signature text is invalid, a value is passed without its name, or the output of a
+                `Signature[T]` has no type.
         """
         if cls is Signature:
             return _read_signature(*args, **values)
@@ -176,8 +177,8 @@ class SignatureMeta(type):
             type: Type of the field. None means the type of `field`, or `str` if `field` has no type.
 
         Raises:
-            OptionError: The index is out of range, the signature already has a field with this name, or `field` is
-                not a field.
+            OptionError: The index is out of range, the name is invalid or is the name of another field, or `field`
+                is not a field.
         """
         new = _as_field(name, field, type)
         if name in cls.fields:

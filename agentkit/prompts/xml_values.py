@@ -29,8 +29,8 @@ __all__ = ["describe_tags", "has_tags", "is_list", "is_text_field", "read_tags",
 def has_tags(annotation: Any) -> bool:
     """Returns True if the values of a type are written as nested tags.
 
-    These types are lists, dicts, TypedDicts, pydantic models, and unions of one of them and None. Values of types
-    that agentkit defines, such as `list[Citation]`, are written as JSON.
+    These types are `list[…]`, `dict[…]`, TypedDicts, pydantic models, and unions of one of these types and None.
+    Values of types that agentkit defines, such as `list[Citation]`, are written as JSON.
     """
     options = [option for option in get_args(annotation) if option is not NoneType]
     if len(options) == 1 and get_origin(annotation) in (Union, UnionType):

@@ -145,7 +145,7 @@ _NO_QUERY: Final = "Use Signature instead of Signature[T]."
 REFUSED: Final[list[tuple[Callable[[], object], str]]] = [
     (
         _declare_without_marker,
-        "Wrong.text: an annotated attribute has neither InputField() nor OutputField(). "
+        "Wrong.text: expected InputField() or OutputField() as the value of the attribute, got no value. "
         "Assign InputField() or OutputField().",
     ),
     (_declare_second_output, f"Wrong.text: {_ONE_OUTPUT} output 'text'. {_NO_QUERY}"),
