@@ -101,7 +101,7 @@ def _frame(size: int, payload: bytes) -> bytes:
 async def test_a_message_of_bedrock_with_an_invalid_size_is_an_error(size: int) -> None:
     pytest.importorskip("botocore")
     with pytest.raises(
-        MessageError, match=f"expected event stream messages of 16 to 26,214,400 bytes, got {size:,}"
+        MessageError, match=f"expected event stream messages of 16 to 26,214,400 bytes, got {size:,} bytes"
     ):
         await _read_events([_frame(size, b"a" * 100)])
 

@@ -31,7 +31,7 @@ async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[st
     """Yields events in Anthropic's format from Bedrock's binary messages.
 
     The function uses botocore's parser directly. The Anthropic SDK's parser would first load botocore's
-    description of the whole Bedrock service, which would block the event loop for a tenth of a second. Source of
+    description of the whole Bedrock service. This would block the event loop for a tenth of a second. Source of
     the format: AWS docs, InvokeModelWithResponseStream.
 
     Raises:
@@ -83,7 +83,7 @@ class _FrameBuffer:
             if not _MIN_BYTES <= size <= _MAX_BYTES:
                 raise MessageError(
                     "reply",
-                    f"expected event stream messages of {_MIN_BYTES} to {_MAX_BYTES:,} bytes, got {size:,}",
+                    f"expected event stream messages of {_MIN_BYTES} to {_MAX_BYTES:,} bytes, got {size:,} bytes",
                     "Send the request again.",
                 )
             if len(self._data) - end < size:

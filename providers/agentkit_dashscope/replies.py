@@ -236,7 +236,7 @@ def _requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | Non
 def _get_output(event: dict[str, Any]) -> dict[str, Any]:
     """Returns the object that contains the choices: the field `output` of a reply or event.
 
-    A reply of `dashscope.v2` contains the choices directly. In this case, returns the reply itself.
+    A reply of `dashscope.v2` contains the choices directly. For such a reply, returns the reply itself.
     """
     output: dict[str, Any] | None = event.get("output")
     return output if isinstance(output, dict) else event

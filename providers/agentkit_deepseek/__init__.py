@@ -84,7 +84,7 @@ ROW = OpenAICompatible(
 
 
 class DeepSeekChatFormatter(OpenAIChatFormatter):
-    """Formatter that writes requests to DeepSeek, for `chat.completions.create(model=…, **request)`.
+    """Formatter for DeepSeek. Send a request with `chat.completions.create(model=…, **request)`.
 
     The `AsyncOpenAI` client needs `base_url="https://api.deepseek.com"`. The API has a thinking mode, which is on
     by default. In thinking mode, each assistant message of a conversation with tools must have the key

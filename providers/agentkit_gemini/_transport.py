@@ -56,7 +56,7 @@ class Sender:
         return HttpResponse(headers=response.headers, body=response.response_stream[0])
 
     async def async_request_streamed(self, method: str, path: str, _: object, options: Any = None) -> Any:
-        """Sends the body, and keeps the response for `received()`. Returns an empty stream to the SDK."""
+        """Sends the body, and stores the response for `received()`. Returns an empty stream to the SDK."""
         response = await self._send(method, path, options, stream=True)
         self._response = response.response_stream
         return _empty_stream()

@@ -186,7 +186,7 @@ def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
 def _with_timeout(http_options: Any, seconds: float) -> Any:
     """Returns the HTTP options with a timeout, which the SDK expects in milliseconds.
 
-    If the options already have a timeout, this timeout is kept.
+    If the options already have a timeout, this timeout does not change.
     """
     timeout = max(1, round(seconds * 1_000))
     if http_options is None or isinstance(http_options, Mapping):

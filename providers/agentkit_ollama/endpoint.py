@@ -42,7 +42,7 @@ ERROR_PATTERNS = ErrorPatterns(
 class OllamaEndpoint(HttpResponseEndpoint):
     """Endpoint for Ollama's `POST /api/chat`, through `ollama.AsyncClient`.
 
-    The SDK's method `chat` drops call ids, empty texts and unknown keys of tool schemas, both in requests and in
+    The SDK's method `chat` omits call ids, empty strings and unknown keys of tool schemas, both in requests and in
     replies. The endpoint therefore sends the finished JSON through the SDK's HTTP client, with the SDK's base URL,
     headers and API key. The endpoint raises the same errors as the SDK, and does not retry.
 
@@ -165,9 +165,9 @@ class OllamaRawEndpoint(OllamaEndpoint):
 def _refusal(text: str, status: int) -> Exception:
     """Returns the SDK's exception for an error reply.
 
-    The constructor of the exception fails if the text is JSON but not an object, if the JSON is nested too deeply,
-    or if a number has more than 4,300 digits. In these cases, the constructor gets a JSON object that contains the
-    text.
+    The constructor of the exception fails if the text is JSON but not an object. The constructor also fails if the
+    JSON is nested too deeply, or if a number has more than 4,300 digits. In these cases, the function calls the
+    constructor with a JSON object that contains the text.
     """
     from ollama import ResponseError
 

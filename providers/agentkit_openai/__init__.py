@@ -3,8 +3,8 @@
 The package converts conversations into requests for these APIs, and reads replies and logs. Model calls use the
 openai SDK, which the extra `openai` installs. The modules `capabilities`, `convert`, `replies` and `logs` are for
 Chat Completions. The package `responses` has modules with the same names for OpenAI Responses. The package
-`completions` has the modules `convert` and `replies` for `/v1/completions`, with which servers for local models
-continue the text of a prompt.
+`completions` has the modules `convert` and `replies` for `/v1/completions`. Servers for local models offer this
+API, which continues the text of a prompt.
 
 An `OpenAICompatible` object describes a vendor by the differences between its API and OpenAI's API. The module
 `vendors` describes the vendors that have no separate package.

@@ -59,7 +59,7 @@ class AudioBuffer:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Metadata for the audio block: the transcript, the id and the expiry time, if they have arrived."""
+        """Metadata for the audio block: the transcript, id and expiry time that have arrived."""
         return {**({"transcript": self.transcript} if self.transcript else {}), **self._fields}
 
     @property

@@ -1,4 +1,4 @@
-"""Calls of OpenAI's custom tools. A custom tool takes a text instead of JSON arguments.
+"""Calls of OpenAI's custom tools. A custom tool accepts plain text instead of JSON arguments.
 
 A `ToolUseBlock` stores the text as the argument `input`.
 """

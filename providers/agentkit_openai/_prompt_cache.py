@@ -113,7 +113,7 @@ def mark_cache_control(
     next request can find the stored prefix. `place_cache_breakpoints` chooses these content parts.
 
     In the distance between two markers, tool calls and messages with a string as content count as content parts.
-    If the vendor does not count them, the markers are closer together than necessary.
+    If the vendor counts only content parts, the markers are closer together than necessary.
     """
     parts, system_count, last_turn = _open_parts(messages, legal, as_part)
     candidates = [index for index, part in enumerate(parts) if part]

@@ -40,7 +40,7 @@ _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
 """Message features. Only a message with one of these features can have blocks that store message keys of a log."""
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
-"""Message features. An assistant message with one of these features can need other message keys than `content`."""
+"""Message features. An assistant message with one of these features can need message keys other than `content`."""
 
 
 _AssistantParts: TypeAlias = tuple[
@@ -59,7 +59,7 @@ The tuple has five items:
 
 
 class OpenAIChatFormatter(FormatterBase):
-    """Formatter that writes requests for `AsyncOpenAI().chat.completions.create(model=…, **request)`.
+    """Formatter for Chat Completions. Send a request with `chat.completions.create(model=…, **request)`.
 
     The formatter for an OpenAI-compatible vendor is a subclass whose attribute `vendor` describes the vendor.
 

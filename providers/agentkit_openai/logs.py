@@ -122,7 +122,7 @@ class _LogReader:
         """Creates a message from blocks.
 
         The additional keys of the logged message are stored in the opaque state of a block. If no block can store
-        keys, they are stored in the metadata of the message.
+        keys, the metadata of the message stores the keys.
         """
         keys = get_extra_keys(message, self.reasoning_keys)
         if message["role"] == "developer":
@@ -135,8 +135,8 @@ class _LogReader:
     def _read_tool_message(self, message: dict[str, Any], place: str) -> Msg:
         """Reads a tool message.
 
-        The additional keys of the tool message are stored in a block of the tool result. If no block can store
-        keys, they are stored in the metadata of the message.
+        The additional keys of the tool message are stored in the opaque state of a block in the tool result. If no
+        block can store keys, the metadata of the message stores the keys.
         """
         result = self._read_result(message, place)
         keys = get_extra_keys(message, ())

@@ -65,7 +65,7 @@ ROW = OpenAICompatible(
 
 
 class VLLMChatFormatter(OpenAIChatFormatter):
-    """Formatter that writes requests to vLLM, for `chat.completions.create(model=…, **request)`.
+    """Formatter for vLLM. Send a request with `chat.completions.create(model=…, **request)`.
 
     The `AsyncOpenAI` client needs the `base_url` of the server. Requests follow the rules of the strictest common
     chat templates. A request has at most one system message, at the start. The turns alternate and begin with a

@@ -89,7 +89,7 @@ class _LogReader:
         self._tool_names: dict[str, str] = {}  # names of tools, by call id
 
     def add(self, name: str, content: str | list[Block], role: Literal["user", "system"]) -> None:
-        """Adds a message. Before this, blocks of a reply that were already read become a separate message."""
+        """Adds the current reply as a message, if there is one, and then adds a message with `content`."""
         self.add_reply()
         self.msgs.append(Msg(name, content, role))
 
