@@ -1,8 +1,8 @@
 """Base class of messages, blocks, sources and tools, which are immutable pydantic dataclasses.
 
 pydantic validates and copies the arguments of each constructor. `ValidatedType` converts pydantic's errors to
-`MessageError`, which has the path of the invalid value. A text is invalid if UTF-8 cannot encode the text, and a
-JSON value is invalid if it contains such a text.
+`MessageError`, which has the path of the invalid value. A string is invalid if UTF-8 cannot encode the string, and a
+JSON value is invalid if it contains such a string.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _CONFIG: Final = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=Tru
 
 
 def _check_encodable(text: str) -> str:
-    """Raises ValueError if a text has a lone surrogate, because no API accepts such a text."""
+    """Raises ValueError if a string has a lone surrogate, because no API accepts such a string."""
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"the text has a lone surrogate at character {error.start}") from None
+            raise ValueError(f"the string has a lone surrogate at character {error.start}") from None
     return text
 
 
@@ -104,9 +104,9 @@ def copy_object(value: object) -> JsonObject | None:
 # -- classes --------------------------------------------------------------------------------------------------
 
 ORDINARY_BUILDERS: Final[dict[type, Callable[..., Any]]] = {}
-"""Maps each class to a function that creates an instance without pydantic, because pydantic is slower.
+"""Maps some classes to functions that create an instance without pydantic, because pydantic is slower.
 
-The function returns None or raises TypeError if an argument is invalid, or has a type that only pydantic checks.
+A function returns None or raises TypeError if an argument is invalid, or has a type that only pydantic checks.
 pydantic then validates the arguments.
 """
 

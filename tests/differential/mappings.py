@@ -352,7 +352,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"\1expected video frames that are http, https, oss or data URLs",
     ),
     # invalid blocks with strings that UTF-8 cannot encode, and of MCP results
-    (r"(.*)has a lone surrogate at (.*)", r"\1the text has a lone surrogate at \2"),
+    (r"(.*)has a lone surrogate at (.*)", r"\1the string has a lone surrogate at \2"),
     (r"(.*)cannot be written as JSON: (.*)", r"\1the value cannot be written as JSON: \2"),
     (
         r"(invalid block: |)not a content item of MCP: text, image, audio, resource or resource_link",
