@@ -1,8 +1,8 @@
 """Base class of messages, blocks, sources and tools, which are immutable pydantic dataclasses.
 
 pydantic validates and copies the arguments of each constructor. `ValidatedType` converts pydantic's errors to
-`MessageError`, which has the path of the invalid value. A string is invalid if UTF-8 cannot encode the string, and a
-JSON value is invalid if it contains such a string.
+`MessageError`, which has the path of the invalid value. A string is invalid if UTF-8 cannot encode the string, and
+a JSON value is invalid if it contains such a string.
 """
 
 from __future__ import annotations
