@@ -132,7 +132,7 @@ class EmptyConversationError(InputError):
 
 
 class OptionError(InputError):
-    """Invalid option of a formatter, a history policy, a budget or the command."""
+    """Invalid option of a formatter, a history policy, a budget or the command `agentkit`."""
 
 
 class ConversionError(AgentkitError):

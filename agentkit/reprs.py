@@ -48,7 +48,7 @@ def describe_value(value: object) -> str:
 
 
 def list_keys(value: Mapping[Any, Any]) -> str:
-    """Returns the first keys of a mapping, shortened, such as `the keys 'id', 'error'`, or `no keys`."""
+    """Returns the first keys of a mapping as text for an error: `the keys 'id', 'error'`, or `no keys`."""
     names = [repr(str(key)[:40]) for key in list(value)[:8]]
     return f"the keys {', '.join(names)}" if names else "no keys"
 

@@ -141,7 +141,7 @@ class CutPlan:
         return EditCount(sum(len(stage.order) for stage in self.stages))
 
     def weight(self, count: EditCount) -> TokenWeight:
-        """Returns the estimated number of tokens after the first `count` edits, without the system prompt."""
+        """Returns the estimated number of tokens after `count` edits, without the tokens of the system prompt."""
         weight = self.units.sums[-1] - self.units.sums[self.units.system]
         remaining = int(count)
         for stage in self.stages if count else ():
@@ -224,7 +224,7 @@ class CutPlan:
         return changes
 
     def dropped_by(self, count: EditCount, strategy: CutStrategy) -> list[UnitNumber]:
-        """Returns the ascending indexes of the units that one strategy drops in the first `count` edits."""
+        """Returns the ascending indexes of the units that `strategy` drops with the first `count` edits."""
         return sorted(
             number for stage, edited in self._edited(count) if stage.strategy is strategy for number in edited
         )

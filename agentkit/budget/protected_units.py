@@ -29,8 +29,8 @@ def find_protected_units(units: Units, keep_task: bool = False) -> set[UnitNumbe
 def find_task(units: Units) -> UnitNumber | None:
     """Returns the index of the unit with the task, which is the first user message.
 
-    Messages of examples, and messages that contain tool results, are ignored. Returns None if there is no other
-    user message.
+    Ignores messages of examples, messages with tool blocks, and tool results that became user text. Returns None
+    if there is no other user message.
     """
     return next(
         (

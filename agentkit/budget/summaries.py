@@ -41,8 +41,8 @@ class Summarize(CutStrategy):
     If `summarizer` raises an error, the caller of the formatter gets the error.
 
     Attributes:
-        summarizer: Async function that takes messages and returns the text of their summary. If there are too many
-            summaries, the messages include the earlier summaries, and the new summary replaces them.
+        summarizer: Async function that takes messages and returns the text of their summary. If four summaries
+            already exist, the messages include these summaries, and the new summary replaces them.
         max_tokens: Maximum number of tokens for all summaries together, at least 200. The middle of a summary that
             is too long is removed.
         step: Distance in tokens between the points of the history at which a cut may end. See
@@ -80,7 +80,8 @@ class Summarize(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         """Returns the indexes of the units that may be dropped, the oldest unit first.
 
-        If there are too many summaries, the result begins with their units, because one new summary replaces them.
+        If `_MAX_SUMMARIES` summaries exist, the result begins with their units, because one new summary replaces
+        all of these summaries.
         """
         dropped = OldestFirstInSteps(self.keep_task, self.step).order(units)
         return [*_surplus(units), *dropped] if _surplus(units) else dropped
@@ -88,7 +89,7 @@ class Summarize(CutStrategy):
     def protected(self, units: Units) -> AbstractSet[int]:
         """Returns the indexes of the units that must remain.
 
-        Earlier summaries are pinned, but the result omits them if one new summary must replace them.
+        Earlier summaries are pinned. The result nevertheless omits the summaries that a new summary must replace.
         """
         return super().protected(units) - {*_surplus(units)}
 
@@ -152,13 +153,13 @@ class Summarize(CutStrategy):
 
 
 def _surplus(units: Units) -> list[UnitNumber]:
-    """Returns the unit indexes of all summaries if there are too many summaries, and an empty list otherwise."""
+    """Returns the unit indexes of all summaries, or an empty list if fewer than `_MAX_SUMMARIES` exist."""
     summaries = find_summaries(units)
     return summaries if len(summaries) >= _MAX_SUMMARIES else []
 
 
 def _digest_prefixes(msgs: Sequence[Msg]) -> list[str]:
-    """Returns the digests of the first message, of the first two messages, and so on."""
+    """Returns the digest of each non-empty prefix of `msgs`, the shortest prefix first."""
     chain, digests = sha256(), list[str]()
     for msg in msgs:
         chain.update(_digest(msg))

@@ -167,7 +167,7 @@ def get_example(msg: Msg) -> object:
 
 
 def calls_any(msg: Msg, tools: frozenset[str]) -> bool:
-    """Returns True if a message calls at least one of the tools."""
+    """Returns True if a message calls at least one of the tools whose names are in `tools`."""
     return bool(msg.features & Feature.CALL) and any(block.name in tools for block in msg.tool_uses)
 
 

@@ -275,7 +275,7 @@ class OpaqueCapabilities:
     __repr__ = bounded_repr
 
     def accepts_key(self, block_type: str, key: str) -> bool:
-        """Returns True if `passthrough_keys` allows the key in blocks of the type."""
+        """Returns True if `passthrough_keys` allows `key` in blocks of the type `block_type`."""
         keys = self.passthrough_keys.get(block_type, frozenset())
         group, dot, _ = key.partition(".")
         names = (key, f"{group}.*", "*") if dot else (key, "*")

@@ -192,7 +192,10 @@ class WireLayout:
         )
 
     def find_schema(self, declaration: Mapping[str, Any]) -> tuple[str, Any]:
-        """Returns the path and the value of the parameters of a tool. Returns ("", None) if they are missing."""
+        """Returns the path and the value of the parameter schema in a tool declaration.
+
+        Returns ("", None) if the declaration has no parameter schema.
+        """
         values = ((path, find_value(declaration, path)) for path in self.tool_schemas)
         return next(((path, value) for path, value in values if value is not None), ("", None))
 

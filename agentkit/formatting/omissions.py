@@ -52,7 +52,7 @@ class OmittedDetails:
         return tuple(details)
 
     def _omits_name(self, msg: Msg, notes: Sequence[Note]) -> bool:
-        """Returns True if no field and no text of the request contains the speaker's name."""
+        """Returns True if the ledger must report that the request does not contain the speaker's name."""
         if self.target.turns.speaker_names or not msg.name or msg.name == msg.role:
             return False
         if any(note.lost for note in notes):

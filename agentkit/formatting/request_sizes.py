@@ -52,7 +52,7 @@ class RequestSizes:
         return self.counter is not self.local
 
     def edit(self, count: EditCount) -> EditedConversation:
-        """Returns the conversation after `count` edits."""
+        """Returns the conversation with the changes of the first `count` edits."""
         return EditedConversation(self.conversation, self.cuts.units, self.cuts.changes(count) if count else ())
 
     async def estimate(self, count: EditCount) -> tuple[BuiltRequest, int]:

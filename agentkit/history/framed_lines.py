@@ -40,7 +40,10 @@ def is_tool_block(block: Block) -> bool:
 
 
 def is_reply_part(block: Block, msg: Msg) -> bool:
-    """Returns True if a block is an opaque block of a model's reply, which only the API of that model accepts."""
+    """Returns True if a block is an opaque block of a reply.
+
+    Only the API that produced the reply accepts such a block.
+    """
     return isinstance(block, OpaqueBlock) and bool(msg.features & Feature.ASSISTANT)
 
 

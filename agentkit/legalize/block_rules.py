@@ -188,7 +188,7 @@ class BlockLegalizer(MediaLegalizer):
         in two cases:
 
         - The block is valid only in model replies.
-        - The block is in an assistant turn, and the target does not accept its wire format.
+        - The block is in an assistant turn, and the target does not accept the wire format of the block.
         """
         result = holder if isinstance(holder, ToolResultBlock) else None
         target, is_own = self.capabilities, block.wire == self.capabilities.wire
@@ -282,7 +282,7 @@ RULES: Final[Mapping[str, BlockRule]] = {
 
 @lru_cache(512)
 def list_features(target: Capabilities) -> int:
-    """Returns the bits of `Feature` for messages that the rules of a target may change."""
+    """Returns the bits of `Feature` of the messages that the rules of a target may change."""
     features = Feature.EMPTY  # for every target, messages without blocks are dropped
     for rule in RULES.values():
         features |= rule.features(target)

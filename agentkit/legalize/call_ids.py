@@ -34,7 +34,7 @@ def make_call_ids_distinct(conversation: LegalConversation, context: StageContex
     """Replaces repeated call ids in a turn, so that each tool call has a different id. This is a pipeline stage.
 
     If several calls of a turn have the same id, the first call keeps the id. A later stage, `arrange_results`,
-    changes the ids of the tool results to match. `LegalConversation.call_ids` maps each new id to the original id.
+    puts the new ids into the tool results. `LegalConversation.call_ids` maps each new id to the original id.
     """
     turns, target = conversation.turns, context.spec.capabilities
     msgs = [

@@ -54,7 +54,7 @@ class LegalConversation:
     __repr__ = bounded_repr
 
     def with_turns(self, turns: TracedConversation) -> LegalConversation:
-        """Returns a copy with the turns in `turns`. Returns `self` if the conversation already has these turns."""
+        """Returns a copy with other turns. Returns `self` if `turns` is the turns object of this conversation."""
         if turns is self.turns:
             return self
         return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers, self.notes)

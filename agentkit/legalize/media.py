@@ -93,7 +93,7 @@ class MediaLegalizer:
     # -- opaque state ------------------------------------------------------------------------------------------
 
     def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
-        """Returns the block without opaque state that the target does not accept here.
+        """Returns the block without the opaque state that the target does not accept.
 
         Opaque state is sent only to its issuer, the system that produced it. A signature is sent only in assistant
         turns, and not in tool results. Other fields are sent only if the target accepts their keys. The ledger
@@ -204,7 +204,7 @@ class MediaLegalizer:
             yield build_trusted_text(self._format_line("[document, as text]", text))
 
     def _is_generated(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
-        """Returns True if the target's provider generated this media item and accepts its id instead of data."""
+        """Returns True if the target's provider generated a media item and accepts the id in place of the data."""
         state, target = block.state, self.capabilities
         if not target.media.generated_by_id or state is None or result is not None or path in self.changes:
             return False

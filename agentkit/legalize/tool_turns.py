@@ -61,7 +61,7 @@ def rewrite_exchanges(conversation: LegalConversation, context: StageContext) ->
 
 
 def _add_one_by_one(out: TracedConversation, exchange: TracedConversation, ledger: Ledger) -> None:
-    """For each tool call, adds a turn with the call and a turn with the result of the call.
+    """Adds, for each tool call, a turn with the call and a turn with the result of the call.
 
     The turn with a call also has the blocks between the previous call and this call. The turn with the last call
     also has the blocks after the call.

@@ -102,8 +102,8 @@ def update_cache_sizes(sources: Iterable[URLSource], fetch: Fetch) -> None:
 def _cache_key(source: URLSource, fetch: Fetch) -> Hashable:
     """Returns the cache key of a download.
 
-    The key includes the limits of `fetch`. Therefore a request with strict limits never uses a download that was
-    made with looser limits.
+    The key includes the limits of `fetch`. Therefore a request with strict limits never uses media that an earlier
+    request downloaded with looser limits.
     """
     return source.url, source.media_type, fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private
 
