@@ -69,10 +69,9 @@ def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
 
 
 def _replace_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
-    """Returns a copy of a message in which placeholders replace refused images and documents.
+    """Replaces images and documents that the token-counting API refuses. Returns a copy of the message.
 
-    Appends the images and documents that the token-counting API refuses to `media`. If the message contains no
-    such image or document, returns the message itself.
+    Appends the replaced images and documents to `media`. If nothing is replaced, returns the message itself.
     """
     content = message.get("content")
     if not isinstance(content, list):

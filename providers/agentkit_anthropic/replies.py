@@ -197,7 +197,9 @@ class AnthropicStreamParser(StreamParserBase):
                 self.reply.add_block((index, self._start_counts[index] - 1), OpaqueBlock("anthropic", data))
 
     def _close_empty_call(self, *, cut: bool = False) -> None:
-        """Closes the last tool call if it has no arguments. Called when another block starts or the reply ends.
+        """Closes the last tool call if it has no arguments.
+
+        The parser calls this method when another block starts or when the reply ends.
 
         Args:
             cut: True if the reply was cut off. The call is then marked as incomplete, because its arguments may be

@@ -81,9 +81,9 @@ class ContentReader:
         self._flush(texts)
 
     def _read_single_text(self, part: dict[str, Any] | None) -> bool:
-        """Adds a part that contains only text. Returns False, without adding the part, if it needs `_read_parts`.
+        """Adds a part that contains only text. This method is a fast path for the most common parts.
 
-        This method is a fast path for the most common parts.
+        Returns False, without adding the part, if the part needs `_read_parts`.
         """
         if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
             return False

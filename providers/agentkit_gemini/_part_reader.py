@@ -161,10 +161,10 @@ def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
 
 
 def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns a key that pairs a call of a tool that Google runs with its result. Returns None for any other part.
+    """Returns a key for a call or a result of a tool that Google runs. Returns None for any other part.
 
     The first item of the key is "request" for a call (or for code), and "response" for a result. The second item
-    is the same for a call and its result. It contains the id of the call, if the call has an id.
+    is the same for a call and its result. If the call has an id, the second item contains the id.
     """
     for request, response in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if request in data:

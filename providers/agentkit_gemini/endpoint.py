@@ -154,7 +154,7 @@ class GeminiEndpoint(EndpointBase):
             await sender.aclose()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns a `Failure` for an error of the SDK or its HTTP client, or None for any other error."""
+        """Returns a `Failure` for an error of the SDK, its HTTP client or google-auth, otherwise None."""
         return parse_sdk_error(error)
 
     async def aclose(self) -> None:

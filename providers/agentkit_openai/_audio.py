@@ -26,8 +26,8 @@ _SIGNATURES = {
 class AudioBuffer:
     """Buffer for the `audio` object of a reply.
 
-    The object arrives complete or in pieces. It contains base64 data, a transcript, an id, and the expiry time of
-    the id.
+    The object arrives complete or in pieces. The object contains base64 data, a transcript, an id, and the expiry
+    time of the id.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class AudioBuffer:
         self._fields: dict[str, Any] = {}
 
     def add(self, piece: dict[str, Any]) -> None:
-        """Adds the complete `audio` object, or a piece of it."""
+        """Adds the complete `audio` object, or a piece of the object."""
         self._data.append(as_text(piece.get("data")).strip())
         self._transcript.append(as_text(piece.get("transcript")))
         if id := as_text(piece.get("id")):

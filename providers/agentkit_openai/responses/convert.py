@@ -36,7 +36,7 @@ __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
 
 class OpenAIResponsesFormatter(FormatterBase):
-    """Formatter that writes requests for `AsyncOpenAI().responses.create(model=…, **request)`.
+    """Formatter for OpenAI Responses. Send a request with `responses.create(model=…, **request)`.
 
     The requests are valid with `store=True` and with `store=False`. Pass `include=["reasoning.encrypted_content"]`
     with each request, so that the reasoning in the reply can be sent back.
