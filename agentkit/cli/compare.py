@@ -28,14 +28,12 @@ __all__ = ["compare_command"]
 
 _Record: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        help="JSON Lines file. Each model call and its reply are appended to the file.", show_default=False
-    ),
+    typer.Option(help="JSON Lines file to which each model call and its reply are appended.", show_default=False),
 ]
 _Replay: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="JSON Lines file with recorded calls to replay instead of sending new calls.", show_default=False
+        help="JSON Lines file with recorded model calls. These calls are not sent again.", show_default=False
     ),
 ]
 _Prices: TypeAlias = Annotated[

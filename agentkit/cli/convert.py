@@ -60,7 +60,8 @@ def convert_command(
 ) -> None:
     """Convert a log in one provider's format to a request in another provider's format.
 
-    The log is a JSON list of messages, or a complete request. The tools of a request are also converted.
+    The log is a JSON list of messages, or a complete request. The tools, the tool choice and the response format
+    of a request are also converted.
     """
     options = FormatOptions(
         provider=None if target == "agentkit" else target,

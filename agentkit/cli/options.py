@@ -37,7 +37,8 @@ ModelOption: TypeAlias = Annotated[
 OnLossOption: TypeAlias = Annotated[
     Literal["describe", "drop", "raise"],
     typer.Option(
-        help="For content that the provider does not accept: send a description, drop it, or raise an error."
+        help="Action for content that the provider does not accept: send a description, drop the content, or "
+        "raise an error."
     ),
 ]
 MediaRootsOption: TypeAlias = Annotated[

@@ -33,7 +33,7 @@ def prompt_command(
     ] = "chat",
     parse: Annotated[
         str | None,
-        typer.Option(help="Text of a reply to parse. The output is the values in the reply.", show_default=False),
+        typer.Option(help="Text of a reply to parse. The output has the values in the reply.", show_default=False),
     ] = None,
     provider: Annotated[
         str | None,

@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from agentkit.errors import OptionError
 from agentkit.jinja_environments import TemplateRecord
 from agentkit.json_values import copy_json, dump_model
-from agentkit.reprs import shorten
+from agentkit.reprs import describe_value, shorten
 
 __all__ = ["as_template_value", "copy_values"]
 
@@ -63,7 +63,7 @@ def _convert(value: object, place: str, depth: int) -> Any:
     if value is None or type(value) in (str, int, float, bool):
         return value
     if depth > _MAX_DEPTH:
-        reason = f"nested more than {_MAX_DEPTH} levels deep"
+        reason = f"the value is nested more than {_MAX_DEPTH} levels deep"
         raise OptionError(shorten(place, 200), reason, _FEWER_LEVELS)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
@@ -91,7 +91,7 @@ def _convert_leaf(value: object, place: str) -> Any:
             return to_jsonable_python(value)
     except (PydanticSerializationError, ValueError, RecursionError):
         pass
-    reason = f"a value of type {type(cast('object', value)).__name__} cannot be written as JSON"
+    reason = f"{describe_value(cast('object', value))} cannot be written as JSON"
     raise OptionError(place, reason, "Pass JSON values, pydantic models or dataclasses.")
 
 

@@ -77,7 +77,7 @@ def escape_text(text: str, is_special: Callable[[str], bool] = _is_never_special
 
 
 def unescape_text(text: str, is_special: Callable[[str], bool] = _is_never_special) -> str:
-    """Returns the original of a text that `escape_text` escaped. Any other text is returned unchanged."""
+    """Returns the original of a text that `escape_text` escaped. Returns a text without escapes unchanged."""
     if "\\" not in text:
         return text
     if text.endswith("\\") and text.rstrip("\\")[-1:].isspace():

@@ -11,6 +11,7 @@ from agentkit.errors import OptionError, ParseError
 from agentkit.prompts.value_escapes import escape_text
 from agentkit.prompts.value_parsing import parse_value
 from agentkit.prompts.value_types import ValueType, as_json_value, get_value_type
+from agentkit.reprs import describe_value
 
 __all__ = ["write_value"]
 
@@ -44,7 +45,7 @@ def write_value(value: object, annotation: Any) -> str:
     except (ValueError, TypeError, RecursionError) as error:
         if isinstance(error, OptionError):
             raise
-        reason = f"a value of type {type(value).__name__} cannot be written as a text ({error})"
+        reason = f"{describe_value(value)} cannot be written as a text ({error})"
         raise OptionError("value", reason, "Pass a value that JSON can represent.") from None
 
 
