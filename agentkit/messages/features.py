@@ -22,7 +22,7 @@ __all__ = [
 class Feature:
     """Bits of `Msg.features`. Each bit represents one property of a message."""
 
-    BLANK = 1 << 0  # set if the content string or a text block is empty or only white space
+    BLANK = 1 << 0  # set if the content string or a text block is empty or has only white space
     EMPTY = 1 << 1  # set if the message has no blocks
     THINKING = 1 << 2
     CALL = 1 << 3

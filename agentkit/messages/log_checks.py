@@ -191,7 +191,7 @@ def check_log_request(
 
 
 def describe_log_format(log: object) -> str:
-    """Returns advice for an error text. The advice names the likely format of a log and the loader for the format.
+    """Returns advice for an error text. If the format of a log is recognized, the advice names it and its loader.
 
     Args:
         log: List of messages, a single message, or a request.

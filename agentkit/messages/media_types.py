@@ -6,7 +6,7 @@ import re
 
 __all__ = ["canonical_media_type", "guess_media_type", "is_media_type", "is_text_type"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # needs two characters, so that `C:` (Windows) is not a scheme
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two or more characters, because `C:` is a Windows drive
 
 # A media type is restricted-name "/" restricted-name (RFC 6838, 4.2), with optional parameters after a semicolon.
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
@@ -69,7 +69,7 @@ def guess_media_type(url: str) -> str | None:
 
 
 def is_media_type(text: str) -> bool:
-    """Returns True if a text has the form `type/subtype`, with or without parameters."""
+    """Returns True if a string has the form `type/subtype`, with or without parameters."""
     return _MEDIA_TYPE.fullmatch(text) is not None
 
 

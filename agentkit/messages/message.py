@@ -304,7 +304,7 @@ ORDINARY_BUILDERS[Msg] = _build_ordinary
 
 
 def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
-    """Returns a copy of a message, with the given role and blocks instead of the message's own.
+    """Returns a copy of a message that has the given role and blocks instead of the original role and blocks.
 
     Unless `mark` is empty, `metadata[mark]` of the copy is True.
     """

@@ -28,7 +28,7 @@ __all__ = [
     "source_from_url",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # needs two characters, so that `C:` (Windows) is not a scheme
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two or more characters, because `C:` is a Windows drive
 
 
 def _check_media_type(media_type: str) -> None:

@@ -272,7 +272,7 @@ async def _generate(call: ModelCall) -> Msg:
     """Returns the complete reply of a model call.
 
     If the provider refuses the prompt as too long, sends a shorter prompt once, unless `call.retry` is None. If
-    the model accepts only requests for a stream, requests a stream and reads it to its end.
+    the model accepts only requests for a stream, requests a stream and reads the stream to its end.
 
     Raises:
         ModelError: If the call fails.

@@ -76,7 +76,8 @@ def _is_address_error(error: BaseException | None) -> bool:
 def _is_header_error(error: BaseException | None) -> bool:
     """Returns True if an HTTP client rejected the value of a header.
 
-    For such a value, httpx and aiohttp raise UnicodeEncodeError. The error of h11 has the text "Illegal header".
+    For such a value, httpx and aiohttp raise UnicodeEncodeError. h11 raises an error with the text "Illegal
+    header".
     """
     while error is not None:
         if isinstance(error, UnicodeEncodeError) or "Illegal header" in str(error):

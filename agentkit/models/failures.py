@@ -30,7 +30,7 @@ _TEMPLATE_ADVICE: Final = (
 )
 _QUOTED: Final = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”"
 _NO_STATUS: Final = (None, 200)  # statuses of a `Failure` in a stream, or in a reply with HTTP status 200
-_RETRIED: Final = frozenset({408, 409, 424, 425})  # statuses of errors that a retry may solve; Bedrock sends 424
+_RETRIED: Final = frozenset({408, 409, 424, 425})  # a retry may succeed after these statuses; Bedrock sends 424
 
 
 def as_model_error(failure: Failure, provider: str, patterns: ErrorPatterns, place: str = "") -> ModelError:

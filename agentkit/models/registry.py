@@ -165,7 +165,10 @@ def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider
 
 
 def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
-    """Returns the entry point of the built-in provider, or else the only entry point with the name."""
+    """Returns the entry point of the built-in provider, or else the only entry point with the name.
+
+    Raises ProviderError if several distributions use the name, and none of them is built-in.
+    """
     built_in = next((point for point in points if _get_distribution(point) == DISTRIBUTION), None)
     others = [point for point in points if point is not built_in]
     if built_in is not None:

@@ -90,7 +90,8 @@ class SDKEndpoint(HttpResponseEndpoint):
         content = None if reads_body else dump_body(outgoing.body)
         return await self.client.post(
             outgoing.path,
-            # `cast_to` makes the SDK return the response unparsed. A client for httpx returns an httpx.Response.
+            # `cast_to` makes the SDK return the response unparsed. A client that uses httpx returns an
+            # httpx.Response.
             cast_to=httpx2.Response,
             **({"body": outgoing.body} if content is None else {"content": content}),
             options=dict(outgoing.options),

@@ -10,7 +10,7 @@ __all__ = ["MissingCallIds", "derive_call_id"]
 
 
 def derive_call_id(seed: str) -> str:
-    """Returns an id for a tool call that has no id. The result for the same `seed` is always the same."""
+    """Returns an id for a tool call that has no id. Equal seeds result in equal ids."""
     return f"call_{short_hash(seed, 24)}"
 
 

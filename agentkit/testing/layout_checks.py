@@ -192,7 +192,7 @@ def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> I
 
 
 def _check_text_documents(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the token count of a request includes the text of a text document, even as base64 data."""
+    """Checks that the token count of a request includes the text of a text document that has base64 data."""
     document = DocumentBlock.from_bytes(b"documentText " * 10, "text/plain")
     request = _lower(provider, model, [Msg("Ann", [TextBlock(_QUESTION), document], "user")]).request
     data = cast("Base64Source", document.source).data

@@ -72,7 +72,7 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that each tool choice that the target accepts results in a different request."""
+    """Checks that the requests for all accepted tool choices are different."""
     modes = formatter.capabilities().tools.choices
     choices: list[str | None] = [None, *sorted(modes & {"none", "required"})]
     choices += ["look", "count"] if "tool" in modes else []

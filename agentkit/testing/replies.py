@@ -138,7 +138,7 @@ class NormalizedReply:
 
     @classmethod
     def normalize(cls, msg: Msg, reply: Reply, prompt: object) -> NormalizedReply:
-        """Creates a normalized reply. If a field of `reply` is None, its value is determined from the message.
+        """Creates a normalized reply. If a field of `reply` is None, the message determines the value.
 
         Args:
             msg: Message of the reply.
