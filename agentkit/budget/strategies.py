@@ -49,7 +49,7 @@ class CutStrategy:
             quarter of the tokens that the budget leaves for messages after the system prompt. If `step` is not 0,
             `order` must return ascending indexes.
         order_is_stable: True if new messages only add units at the end of `order`. If the first n edits do not
-            save enough tokens, they are then also not enough after new messages.
+            save enough tokens, the same edits then also do not save enough tokens after new messages.
         repeats: True if `order` may contain a unit several times. Each call of `edit` then removes more of the
             unit.
     """

@@ -33,8 +33,8 @@ _MESSAGE_TOKENS = 20  # estimated tokens of a summary message in addition to its
 class Summarize(CutStrategy):
     """Cut strategy that drops the oldest messages in steps and replaces them with a summary.
 
-    A summary is a pinned user message in `plan.history`. Each summary is written once and cached. The key is a
-    digest of the messages that the summary replaces. The caller may continue with `plan.history`, or with the
+    A summary is a pinned user message in `plan.history`. Each summary is written once and cached. The cache key is
+    a digest of the messages that the summary replaces. The caller may continue with `plan.history`, or with the
     original messages, for which the cached summary is used again. Messages that are dropped later get a new
     summary after the existing summaries, so that the prefix of the prompt stays unchanged.
 

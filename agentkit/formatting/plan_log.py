@@ -20,7 +20,7 @@ _repairs: Final = get_logger("repairs")
 _QUOTED: Final = re.compile(r"""\s*('[^']*'|"[^"]*"|`[^`]*`|\([^()]*\)|: .*)""", re.DOTALL)
 """Pattern for parts of a ledger reason that may quote the conversation, such as names, ids and URLs.
 
-Log records omit these parts, because log files may be less protected than conversations.
+Log records omit these parts, because log records must not contain text of the conversation.
 """
 
 

@@ -28,7 +28,7 @@ __all__ = ["DownloadRefusedError", "download", "resolve", "tls_context"]
 
 
 class DownloadRefusedError(Exception):
-    """Error for a URL that must not be downloaded, or whose response has a refused status or body.
+    """Error for a URL that must not be opened, or whose response is refused.
 
     The error text becomes part of the ledger reason for the omitted media.
     """
@@ -43,8 +43,8 @@ async def download(
     addresses of a host. `allow_private` allows connections to this machine and to private networks.
 
     Raises:
-        DownloadRefusedError: The URL or a redirect must not be opened, or the status or body of the response is
-            refused.
+        DownloadRefusedError: The URL or a redirect must not be opened, or the response is refused because of its
+            status or body.
         Exception: The HTTP client raised a network error.
     """
     await anyio.to_thread.run_sync(_load_client)
