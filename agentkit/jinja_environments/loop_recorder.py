@@ -13,10 +13,10 @@ result is the same.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
-from itertools import pairwise
 from math import inf
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -26,10 +26,9 @@ from agentkit.jinja_environments.loop_records import (
     Attribute,
     Iteration,
     LoopRecord,
-    RepeatedText,
+    LoopText,
     ValueRange,
     find_range,
-    keep_best,
 )
 from agentkit.jinja_environments.message_views import LoopPosition, MessageView
 
@@ -50,22 +49,23 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 _PLAIN: Final[Any] = (str, int, float, bool, type(None))
 _MISSING: Final = object()
+_MAX_NEW_RECORDS: Final = 3  # number of the newest records of each loop that are kept
 
 
-class _Loop(NamedTuple):
-    """Loop of the current rendering.
+class _Rendering(NamedTuple):
+    """Rendering that `LoopRecorder.repeat` can use.
 
     Attributes:
-        first: Index of the first message.
-        position: Index in the rendered text at which the text of the loop starts.
-        record: Record whose first iterations are those of the loop.
-        steps: Number of iterations.
+        length: Number of messages.
+        last_read: Index of the last message that was read outside of loops.
+        pieces: Pieces of the text.
+        attributes: Attributes of each namespace at the start of the first loop that could read them.
     """
 
-    first: int
-    position: int
-    record: LoopRecord
-    steps: int
+    length: int
+    last_read: float
+    pieces: list[str | LoopText]
+    attributes: list[dict[str, Any]]
 
 
 class _Identity:
@@ -91,49 +91,50 @@ class LoopRecorder:
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self.messages = messages
-        self._records: dict[int, list[LoopRecord]] = {}
-        self._renderings: dict[bool, tuple[float, list[str | RepeatedText], list[dict[str, Any]]]] = {}
+        self._records = defaultdict[int, list[LoopRecord]](list)
+        self._renderings: dict[bool, _Rendering] = {}
         self.start(len(messages))
 
     def start(self, length: int) -> None:
         """Starts the rendering of the first `length` messages."""
         self.length = length
-        self.pieces: list[str | RepeatedText] = []
+        self.pieces: list[str | LoopText] = []
         self._last_read: float = -1  # index of the last message that was read outside of loops
-        self._loops: list[_Loop] = []
-        self._is_repeated = True  # False after an iteration, or a use of a value that a loop can change
+        self._is_repeatable = True  # False if parts outside of loops use a value that a loop can change
         self._attributes: list[dict[str, Any]] = []  # of each namespace, at the start of the next loop
         self._namespaces: list[Namespace] = []
         self._numbers: dict[int, int] = {}
         self._iteration: Iteration | None = None
 
     def end(self, add_generation_prompt: bool) -> None:
-        """Ends a rendering. Stores the text of the rendering if `repeat` can use this text."""
-        repeated = sum(isinstance(piece, RepeatedText) for piece in self.pieces)
-        if self._is_repeated and repeated == len(self._loops):
-            self._renderings[add_generation_prompt] = self._last_read, self.pieces, self._attributes
+        """Ends a rendering. Of the renderings that `repeat` can use, only the longest is kept."""
+        stored = self._renderings.get(add_generation_prompt)
+        if self._is_repeatable and (stored is None or stored.length < self.length):
+            rendering = _Rendering(self.length, self._last_read, self.pieces, self._attributes)
+            self._renderings[add_generation_prompt] = rendering
 
-    def repeat(self, length: int, add_generation_prompt: bool) -> list[str | RepeatedText] | None:
+    def repeat(self, length: int, add_generation_prompt: bool) -> list[str | LoopText] | None:
         """Returns the text of the first `length` messages if it follows from an earlier rendering, or None.
 
         The earlier rendering read the same messages outside of its loops, and no attribute that a loop can change.
         The two texts then differ only in the number of iterations.
         """
-        last_read, earlier, initial = self._renderings.get(add_generation_prompt, (inf, [], []))
-        if last_read >= length:
+        rendering = self._renderings.get(add_generation_prompt)
+        if rendering is None or rendering.last_read >= length:
             return None
-        pieces: list[str | RepeatedText] = []
-        attributes = [{**item} for item in initial]
-        for piece in earlier:
-            if isinstance(piece, str):
-                pieces.append(piece)
-                continue
-            changed = piece.change_length(length)
-            if changed is None or not self._are_true(changed.conditions, attributes):
+        pieces: list[str | LoopText] = []
+        attributes = [{**item} for item in rendering.attributes]
+        for piece in rendering.pieces:
+            changed = piece if isinstance(piece, str) else piece.change_length(length)
+            if changed is None:
                 return None
             pieces.append(changed)
-            for (number, name), value in changed.writes.items():
-                attributes[number][name] = value
+            if isinstance(changed, LoopText):
+                record, count = changed.record, changed.count
+                if not self._are_true(record.conditions[count], attributes):
+                    return None
+                for (number, name), value in record.writes[count].items():
+                    attributes[number][name] = value
         return pieces
 
     # -- loops -------------------------------------------------------------------------------------------------
@@ -150,52 +151,42 @@ class LoopRecorder:
             loop: Number of the loop in the template.
             values: Values of all variables that the loop can read.
         """
-        pieces, position = self.pieces, sum(map(len, self.pieces))
+        pieces, first_piece = self.pieces, len(self.pieces)
         self._attributes += [{**_list_attributes(item)} for item in self._namespaces[len(self._attributes) :]]
-        described = (messages.start, *map(self._describe, values))
-        records = self._records.setdefault(loop, [])
-        record, count = self._choose_record(records, described)
-        if count:
-            self._repeat(record, messages.start, count)
-        self._loops.append(_Loop(messages.start, position, record, count))
+        described = tuple(map(self._describe, values))
+        record, count = self._choose_record(loop, (messages.start, *described))
+        pieces.append(LoopText(record, messages.start, count))
+        for (number, name), value in record.writes[count].items():
+            _list_attributes(self._namespaces[number])[name] = value
         if messages.start + count >= self.length:
             return
-        self._is_repeated = False
-        record = record.copy_start(count, self.length)
-        first_piece, is_recorded = len(pieces), True
+        record, start, texts = record.copy_start(count, self.length), len(pieces), list[str]()
+        is_repeatable, is_complete = True, False
         try:
             while True:
-                start = len(pieces)
                 self._iteration = iteration = Iteration(record.writes[-1])
                 if not messages.has(count):
+                    is_complete = is_repeatable
                     break
                 yield self.messages[messages.start + count], LoopPosition(messages, count)
-                is_recorded = is_recorded and iteration.is_repeatable
-                if is_recorded:
-                    record.add(iteration, sum(map(len, pieces[start:])))
+                is_repeatable = is_repeatable and iteration.is_repeatable
+                if is_repeatable:
+                    texts.append("".join(map(str, pieces[start:])))
+                    record.add(iteration, len(texts[-1]))
+                    start = len(pieces)
                 count += 1
         finally:
             self._iteration = None
-            record.text += "".join(map(str, pieces[first_piece:]))
-            self._loops[-1] = _Loop(messages.start, position, record, len(record.ends) - 1)
-            keep_best(records, record)
+            self._is_repeatable = self._is_repeatable and is_complete
+            record.text += "".join(texts)
+            self._records[loop].append(record)
+            del self._records[loop][1:-_MAX_NEW_RECORDS]  # the first record has the iterations for all messages
+            pieces[first_piece:start] = [LoopText(record, messages.start, len(record.ends) - 1)]
 
-    def list_spans(self) -> dict[int, tuple[int, int]]:
-        """Returns the start and end of the text that the current rendering printed for each message.
-
-        The result is empty if no loop printed a text, or if several loops did.
-        """
-        printed = [loop for loop in self._loops if loop.record.ends[loop.steps]]
-        spans = dict[int, tuple[int, int]]()
-        for loop in printed if len(printed) == 1 else ():
-            for index, (start, end) in enumerate(pairwise(loop.record.ends[: loop.steps + 1])):
-                spans[loop.first + index] = loop.position + start, loop.position + end
-        return spans
-
-    def _choose_record(self, records: Sequence[LoopRecord], values: tuple[Any, ...]) -> tuple[LoopRecord, int]:
+    def _choose_record(self, loop: int, values: tuple[Any, ...]) -> tuple[LoopRecord, int]:
         """Returns the record with the most iterations that the current rendering can skip, and their number."""
         best, most = LoopRecord(values, self.length, "", [0], [-1], [{}], [{}]), 0
-        for record in records:
+        for record in self._records[loop]:
             count = self._count_repeated(record) if record.values == values else 0
             if count > most:
                 best, most = record, count
@@ -222,11 +213,6 @@ class LoopRecorder:
         if isinstance(condition, ValueRange):
             return type(value) is int and condition.low <= value <= condition.high
         return bool(self._describe(value) == condition)
-
-    def _repeat(self, record: LoopRecord, first: int, count: int) -> None:
-        self.pieces.append(RepeatedText(record, first, count))
-        for (number, name), value in record.writes[count].items():
-            _list_attributes(self._namespaces[number])[name] = value
 
     def _describe(self, value: Any) -> Any:
         """Returns an object for the comparison of a value with a value of another rendering.
@@ -265,7 +251,7 @@ class LoopRecorder:
         """Records that the template reads an attribute of a namespace."""
         iteration, key = self._iteration, (self._numbers.get(id(namespace), -1), name)
         if iteration is None:
-            self._is_repeated = self._is_repeated and key[0] >= len(self._attributes)
+            self._is_repeatable = self._is_repeatable and key[0] >= len(self._attributes)
             return
         if key[0] < 0 or key in iteration.writes or key in iteration.known:
             return
@@ -276,7 +262,7 @@ class LoopRecorder:
         """Records that the template sets an attribute of a namespace."""
         iteration, number = self._iteration, self._numbers.get(id(namespace), -1)
         if iteration is None:
-            self._is_repeated = self._is_repeated and number >= len(self._attributes)
+            self._is_repeatable = self._is_repeatable and number >= len(self._attributes)
         elif number >= 0:
             iteration.writes[number, name] = value
             iteration.is_repeatable = iteration.is_repeatable and _is_repeatable(value)
@@ -300,8 +286,6 @@ current_recorder: Final[ContextVar[LoopRecorder]] = ContextVar("agentkit_loop_re
 
 def _is_repeatable(value: Any) -> bool:
     """Returns True if other renderings can use a value."""
-    if isinstance(value, list | tuple):
-        return all(isinstance(item, (*_PLAIN, dict)) for item in cast("Iterable[Any]", value))
     return isinstance(value, (*_PLAIN, dict, MessageView))
 
 

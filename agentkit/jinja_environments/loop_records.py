@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Attribute", "Iteration", "LoopRecord", "RepeatedText", "ValueRange", "find_range", "keep_best"]
-
-_MAX_RECORDS: Final = 6  # maximum number of records of a loop
+__all__ = ["Attribute", "Iteration", "LoopRecord", "LoopText", "ValueRange", "find_range"]
 
 Attribute: TypeAlias = tuple[int, str]
 """Number of a namespace, and the name of one of its attributes."""
@@ -98,46 +97,39 @@ def _merge(condition: Any, other: Any) -> Any:
     return other if condition is None or isinstance(condition, ValueRange) else condition
 
 
-class RepeatedText:
-    """Text of the first iterations of a loop: the start of the text of a record, which is not copied.
+class LoopText:
+    """Text of the first iterations of a record, which is not copied.
 
     Attributes:
-        text: Text of all iterations of the record.
-        conditions: Conditions of these iterations.
-        writes: Attributes that these iterations set.
+        record: The record.
+        first: Index of the first message of the loop.
+        count: Number of iterations.
     """
 
-    __slots__ = ("_first", "_length", "_record", "conditions", "text", "writes")
+    __slots__ = ("count", "first", "record")
 
     def __init__(self, record: LoopRecord, first: int, count: int) -> None:
-        self.text = record.text
-        self.conditions = record.conditions[count]
-        self.writes = record.writes[count]
-        self._record = record
-        self._first = first
-        self._length = record.ends[count]
+        self.record = record
+        self.first = first
+        self.count = count
 
     def __len__(self) -> int:
-        return self._length
+        return self.record.ends[self.count]
 
     def __str__(self) -> str:
-        return self.text[: self._length]
+        return self.record.text[: self.record.ends[self.count]]
 
-    def change_length(self, length: int) -> RepeatedText | None:
+    def list_spans(self, position: int) -> dict[int, tuple[int, int]]:
+        """Returns the start and end of the text of each message, if the text of the loop starts at `position`."""
+        ends = [position + end for end in self.record.ends[: self.count + 1]]
+        return dict(enumerate(pairwise(ends), self.first))
+
+    def change_length(self, length: int) -> LoopText | None:
         """Returns the text for another number of messages. Returns None if the iterations are unknown."""
-        record, count = self._record, length - self._first
-        if not 0 < count < len(record.ends) or record.last_reads[count] >= length:
+        record, count = self.record, length - self.first
+        if not 0 <= count < len(record.ends) or record.last_reads[count] >= length:
             return None
-        return RepeatedText(record, self._first, count)
-
-
-def keep_best(records: list[LoopRecord], record: LoopRecord) -> None:
-    """Adds a record. Of the records with the same values, only the longest and the newest stay in `records`."""
-    same = [item for item in records if item.values == record.values]
-    longest = max([record, *same], key=lambda item: len(item.ends))
-    others = [item for item in records if item.values != record.values]
-    kept = [record] if longest is record else [longest, record]
-    records[:] = [*others, *kept][-_MAX_RECORDS:]
+        return LoopText(record, self.first, count)
 
 
 def find_range(value: int, other: int) -> ValueRange:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
+
+from agentkit.errors import AgentkitError
 
 if TYPE_CHECKING:
     from agentkit.jinja_environments.loop_recorder import LoopRecorder
@@ -67,14 +69,13 @@ class MessageView(Sequence[Mapping[str, Any]]):
 
 
 class LoopPosition:
-    """Variable `loop` of an iteration.
+    """Variable `loop` of an iteration. A rendering fails if it reads an attribute that this class does not have.
 
     Args:
         items: Items of the loop.
         index0: Index of the item.
     """
 
-    depth, depth0 = 1, 0
     __slots__ = ("_items", "index0")
 
     def __init__(self, items: Sequence[Any], index0: int) -> None:
@@ -98,21 +99,6 @@ class LoopPosition:
         return not (items.has(self.index) if isinstance(items, MessageView) else self.index < len(items))
 
     @property
-    def length(self) -> int:
-        """Number of items."""
-        return len(self._items)
-
-    @property
-    def revindex(self) -> int:
-        """Number of items from this item to the end."""
-        return len(self._items) - self.index0
-
-    @property
-    def revindex0(self) -> int:
-        """Number of items after this item."""
-        return len(self._items) - self.index
-
-    @property
     def previtem(self) -> Any:
         """Item before this item. Undefined for the first item."""
         return _undefine("previous") if self.first else self._items[self.index0 - 1]
@@ -121,6 +107,9 @@ class LoopPosition:
     def nextitem(self) -> Any:
         """Item after this item. Undefined for the last item."""
         return _undefine("next") if self.last else self._items[self.index]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AgentkitError(f"loop.{name} is not recorded")
 
 
 def _undefine(name: str) -> Any:

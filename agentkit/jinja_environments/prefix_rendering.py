@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agentkit.errors import AgentkitError
@@ -24,7 +25,7 @@ from agentkit.jinja_environments.loop_recorder import (
     current_recorder,
     get_recorded_namespace,
 )
-from agentkit.jinja_environments.loop_records import RepeatedText
+from agentkit.jinja_environments.loop_records import LoopText
 from agentkit.jinja_environments.message_views import LoopPosition, MessageView
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ class PrefixRenderer:
         self._name = name
         self._values = build_values(variables)
         self._recorder = LoopRecorder(self._values["messages"])
-        self._compared = "", 0, ""
-        self._is_equal = True
+        self._starts_with = lru_cache(4)(
+            str.startswith
+        )  # most loop texts of one record are compared with one text
         self._is_recorded = self._can_record(text)
 
     def render(self, count: int, *, add_generation_prompt: bool = False) -> str:
@@ -77,36 +79,31 @@ class PrefixRenderer:
 
     def find_end(self, text: str, count: int, *, add_generation_prompt: bool = False) -> int | None:
         """Returns the length of the text of the first messages. Returns None if `text` starts differently."""
-        position, pieces = 0, None
-        if self._is_recorded:
-            pieces = self._recorder.repeat(count, add_generation_prompt)
-        for piece in pieces or self._list_pieces(count, add_generation_prompt):
-            if not self._starts_with(text, piece, position):
+        position = 0
+        for piece in self._list_pieces(count, add_generation_prompt):
+            is_start = isinstance(piece, LoopText) and self._starts_with(text, piece.record.text, position)
+            if not is_start and not text.startswith(str(piece), position):
                 return None
             position += len(piece)
         return position
-
-    def _starts_with(self, text: str, piece: str | RepeatedText, position: int) -> bool:
-        if isinstance(piece, str):
-            return text.startswith(piece, position)
-        before, place, repeated = self._compared
-        if before is not text or place != position or repeated is not piece.text:
-            self._compared = text, position, piece.text
-            self._is_equal = text.startswith(piece.text, position)
-        return self._is_equal or text.startswith(str(piece), position)
 
     def list_spans(self, count: int, *, add_generation_prompt: bool = False) -> dict[int, tuple[int, int]]:
         """Returns the start and end of the text of each message, by the index of the message.
 
         The text of a message is the text that one iteration of a loop over the messages prints. The result is
-        empty if the template has no such loop.
+        empty if no such loop printed a text, or if several loops did.
 
         Args:
             count: Number of messages, as for `render`.
             add_generation_prompt: As for `render`.
         """
-        self._list_pieces(count, add_generation_prompt)
-        return self._recorder.list_spans()
+        pieces = self._list_pieces(count, add_generation_prompt)
+        starts = accumulate(map(len, pieces), initial=0)
+        loops = [
+            (start, piece) for start, piece in zip(starts, pieces, strict=False) if isinstance(piece, LoopText)
+        ]
+        printed = [(start, loop) for start, loop in loops if len(loop)]
+        return printed[0][1].list_spans(printed[0][0]) if len(printed) == 1 else {}
 
     def _can_record(self, text: str) -> bool:
         """Returns True if the rendering of all messages with recorded loops has the text `text`."""
@@ -115,19 +112,20 @@ class PrefixRenderer:
         except Exception:  # the template refuses the messages, or uses them in an unusual way
             return False
 
-    def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[str | RepeatedText]:
+    def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[str | LoopText]:
         if self._is_recorded:
+            if pieces := self._recorder.repeat(count, add_generation_prompt):
+                return pieces
             try:
                 return self._render_recorded(count, add_generation_prompt)
             except Exception:  # the template refuses the messages, or uses them in an unusual way
                 pass
-        self._recorder.start(0)
         variables = self._variables._replace(
             messages=self._variables.messages[:count], add_generation_prompt=add_generation_prompt
         )
         return [render_chat(self._source, variables, name=self._name).text]
 
-    def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[str | RepeatedText]:
+    def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[str | LoopText]:
         recorder = self._recorder
         values = {"add_generation_prompt": add_generation_prompt, **self._variables.others}
         values["messages"], values["namespace"] = MessageView(recorder), get_recorded_namespace()
@@ -184,13 +182,13 @@ def _compile(source: str) -> Template:
     kinds = {type(node).__name__ for node in tree.find_all(nodes.Node)}
     if kinds & _REFUSED or {name.name for name in tree.find_all(nodes.Name)} & _STATEFUL:
         raise AgentkitError("the template has blocks or functions whose state cannot be recorded")
-    macros = list(tree.find_all(nodes.Macro))
-    stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
-    constants = cast("dict[str, Any]", environment.globals).keys() - stored
-    for number, loop in enumerate(_find_loops(tree.body)):
-        names = {name.name for node in (*loop.body, *macros) for name in node.find_all(nodes.Name)}
-        names |= {macro.name for macro in macros}
-        _record_loop(loop, number, sorted(names - constants - {"loop"}))
+    macros, loops = list(tree.find_all(nodes.Macro)), list(_find_loops(tree.body))
+    inner = {id(name) for node in (*macros, *loops) for name in node.find_all(nodes.Name)}
+    assigned = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store" and id(name) not in inner}
+    changing = {"add_generation_prompt", *assigned, *(macro.name for macro in macros)}
+    for number, loop in enumerate(loops):
+        read = {name.name for node in (*loop.body, *macros) for name in node.find_all(nodes.Name)}
+        _record_loop(loop, number, sorted(read & changing))
     return environment.from_string(tree)
 
 

@@ -163,11 +163,22 @@ _STATEFUL: Final = {
             + "{%- if loop.index == ns.count + other.n %}!{% endif %}",
         )
     ),
+    "stops at a reply": _change(
+        (_LOOP, _LOOP + "{%- if message.role == 'assistant' and loop.index > 3 %}Stop.{% break %}{% endif %}")
+    ),
+    "collects a list": _change(
+        (
+            _LOOP,
+            "{%- set ns = namespace(roles=[]) %}" + _LOOP + "{%- set ns.roles = ns.roles + [message.role] %}"
+            "{{- ns.roles | length }}",
+        )
+    ),
+    "counts iterations": _change((_LOOP, _LOOP + "{{- loop.length }}")),
     "changes an attribute in the last loop": _change(
         (_LOOP, _COUNT + _LOOP + "{%- if ns.count > 1 %}{% set ns.count = ns.count - 1 %}!{% endif %}")
     ),
 }
-"""Templates in which loops and other parts use the same namespaces."""
+"""Templates in which loops have side effects, or cannot be recorded."""
 
 
 @each_case("template", _LINEAR)
