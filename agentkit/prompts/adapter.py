@@ -67,7 +67,7 @@ class Adapter(ObservedSteps, ABC):
             fallback adapter that refuses the request with an OptionError is not used. None means that there is no
             second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
-            complete ones. `given` keeps the order.
+            complete examples. `given` leaves the order unchanged.
         observe: Function that receives an `AdapterEvent` at the start and the end of each call of `format` and
             `parse`. A subclass that overrides these methods also sends the events. Exceptions of the function are
             logged. None means that there is no such function. The fallback adapter has its own `observe`.
@@ -371,7 +371,7 @@ class Adapter(ObservedSteps, ABC):
         """
 
     def _read_missing_outputs(self, signature: _AnySignature, msg: Msg, error: ParseError) -> dict[str, Any]:
-        """Returns the outputs of a reply, including those outside the text: tool calls, thinking and citations.
+        """Returns the outputs of a reply, including outputs outside the text: tool calls, thinking and citations.
 
         In a reply with tool calls, all other missing outputs are None.
 

@@ -40,7 +40,7 @@ class AdapterEvent:
 
 
 Observer: TypeAlias = Callable[[AdapterEvent], object]
-"""Function that gets the events of an adapter. The adapter logs exceptions of the function, and continues."""
+"""Function that receives the events of an adapter. The adapter logs exceptions of the function, and continues."""
 
 
 class ObservedSteps:

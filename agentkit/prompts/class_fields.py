@@ -25,7 +25,7 @@ class UndefinedTypeError(OptionError):
 
 @dataclass
 class ClassFields:
-    """Fields and instructions that one signature class declares, without those of its base classes.
+    """Fields and instructions that a signature class itself declares, without inherited fields and instructions.
 
     Attributes:
         owner: Name of the class.
@@ -35,8 +35,8 @@ class ClassFields:
         is_query: True if the class or a base class is a subclass of `Signature[T]`.
         namespaces: Global and local variables that the source code of types may use.
         instructions: Instructions of the class. Empty if the class has none.
-        edited: All fields, including those of the base classes, if a method such as `Signature.append` derived
-            the class. None if a `class` statement defines the class.
+        edited: All fields, including inherited fields, if a method such as `Signature.append` derived the class.
+            None if a `class` statement defines the class.
     """
 
     owner: str

@@ -148,7 +148,7 @@ class FieldStreamParser:
             self._space.append(text[len(visible) :])
 
     def add_untrimmed(self, text: str) -> None:
-        """Adds a piece of the text of the open field, in which white space at the start and end is kept."""
+        """Adds a piece of the text of the open field. White space at the start and end of the piece is kept."""
         self.add_text("".join((*self._space, text)))
         self._space.clear()
         self._has_text = True

@@ -313,7 +313,7 @@ class PromptAdapter(Adapter):
         """Returns the content of a user turn that asks for another reply.
 
         Raises:
-            TemplateError: The template calls `fail`. The default template does so if the feedback has no
+            TemplateError: The template calls `fail`, as the default template does for feedback without a
                 description.
         """
         return self.format_prompt("feedback", signature, inputs, {"feedback": feedback})

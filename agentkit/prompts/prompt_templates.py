@@ -205,7 +205,7 @@ def _check_folders(option: str, folders: Iterable[str | Path]) -> list[str | Pat
 
 
 def _read_templates(folders: Iterable[Path]) -> dict[str, str]:
-    """Returns all templates by path. If several templates have the same path, the first of them is used."""
+    """Returns all templates by path. If several folders have the same path, the first folder is used."""
     sources: dict[str, str] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*.jinja")):

@@ -28,8 +28,9 @@ MAX_TRACEBACK_CHARACTERS = 20_000
 def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
     """Converts the return value of a tool's function to the result of a tool call.
 
-    Blocks, MCP results and strings become the output of the result. Any other value becomes JSON text. For a value
-    that cannot be sent, the result has `is_error=True` and a text that says why.
+    Blocks, MCP results and strings become the output of the result. In a `ToolResultBlock`, the id and the name of
+    the call replace the original id and name. Any other value becomes JSON text. For a value that cannot be sent,
+    the result has `is_error=True` and a text that says why.
     """
     if isinstance(value, ToolResultBlock):
         return replace(value, id=block.id, name=block.name)
