@@ -2,10 +2,28 @@
 
 The texts of the conversations `messages[:1]`, `messages[:2]` and so on are nearly equal. Most templates have a
 loop over the messages. The renderer records the iterations of such loops, and does not repeat an iteration that
-would print the same text (see `loop_recorder`). The time for all conversations then grows with the number of
-messages, and not with its square.
+would print the same text.
 
-The renderer records only loops outside of macros and blocks. All other parts of a template run in each rendering.
+Repeated text
+    The template `{% for m in messages %}{{ m.role }},{% if loop.last %}end{% endif %}{% endfor %}` prints
+    `user,assistant,user,end` for three messages. The record of the loop has three iterations. Each iteration read
+    its own message, and `loop.last` read whether there is a next message. For the first two messages, all that the
+    first iteration read is the same, so its text `user,` is copied. The second iteration read that a third message
+    follows, which is not true now. So this iteration runs again, and prints `assistant,end`.
+
+Rules
+    - An iteration is repeated only if all that it read is the same: messages, variables and attributes of
+      namespaces (see `loop_recorder`).
+    - A rendering without new iterations runs no code of the template, if the template outside of loops reads the
+      same messages and nothing that a loop sets.
+    - If the rendering of all messages with recorded loops does not have the expected text, no loop is recorded. If
+      a rendering with recorded loops fails, `render_chat` renders the messages again. So the errors are the same.
+
+Cost
+    The iterations that run for all conversations together grow with the number of messages, and not with its
+    square. The parts of a template outside of loops run in each rendering if they read the number of messages or
+    a value that a loop sets. Loops in macros and blocks, and loops over other lists such as `messages[::-1]`, run
+    in each rendering too.
 """
 
 from __future__ import annotations
