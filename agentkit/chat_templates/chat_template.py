@@ -518,8 +518,13 @@ class ChatTemplate:
         """
         if self.function is not None:
             return ""
+        return choose_template(self._sources, name, has_tools)
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        """Texts of all templates by name."""
         default = {} if self.jinja is None else {"default": self.jinja}
-        return choose_template({**default, **self.additional_templates}, name, has_tools)
+        return {**default, **self.additional_templates}
 
     def _guard(self, source: str, mode: OnSpecialTokens) -> TextGuard | None:
         if mode == "keep":
@@ -528,8 +533,9 @@ class ChatTemplate:
         return TextGuard(pattern, mode) if pattern else None
 
     def _media_kinds(self, msgs: Sequence[Msg]) -> frozenset[str]:
-        if any(msg.features & _MEDIA for msg in msgs):
-            return self.check().media
+        for msg in msgs:
+            if msg.features & _MEDIA:
+                return self.check().media
         return frozenset()
 
 

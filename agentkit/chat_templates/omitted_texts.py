@@ -25,26 +25,21 @@ def find_omitted_texts(
             of these blocks, because a text of another block can contain the same words.
     """
     omitted: list[OmittedBlock] = []
-    missing = set[str]()
+    missing: set[str] = set()
     position = 0
-    for item in written:
-        content = item.text.strip()
-        is_missing = item.type in never_written or bool(missing and content in missing)
-        start = -1 if is_missing else _find_near(text, content, position)
-        if start >= 0:
-            position = start + len(content)
-        elif not is_missing and (content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text):
-            continue  # the template changed the order of the texts, or wrote the text as JSON
-        else:
-            if item.type not in never_written:
-                # A search is slow, and many blocks have the same tool name. So a missing text is not searched for
-                # again.
-                missing.add(content)
-            omitted.append(OmittedBlock(item.path, "the chat template does not write this text"))
+    for path, content, type_ in written:
+        content = content.strip()
+        if type_ not in never_written and content not in missing:
+            # The next text is almost always near, and searching for its first characters there is faster.
+            start = text.find(content[:16], position, position + 2_000)
+            if start < 0 or not text.startswith(content, start):
+                start = text.find(content, position)
+            if start >= 0:
+                position = start + len(content)
+                continue
+            if content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text:
+                continue  # the template changed the order of the texts, or wrote the text as JSON
+            # Searches are slow, and many blocks have the same tool name. So a missing text is searched for only once.
+            missing.add(content)
+        omitted.append(OmittedBlock(path, "the chat template does not write this text"))
     return omitted
-
-
-def _find_near(text: str, content: str, position: int) -> int:
-    """Returns the result of `text.find(content, position)`, and is faster if `content` is near `position`."""
-    start = text.find(content[:40], position, position + 2_000)
-    return start if start >= 0 and text.startswith(content, start) else text.find(content, position)

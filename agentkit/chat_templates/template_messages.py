@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, assert_never
 
 from agentkit.ledger.places import BlockPath, format_place
@@ -69,10 +69,10 @@ class WrittenMessages:
         omitted: Blocks that the template cannot write.
     """
 
-    messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    texts: list[WrittenText] = field(default_factory=list[WrittenText])
-    media: list[tuple[MediaBlock, dict[str, Any]]] = field(default_factory=list[tuple[MediaBlock, dict[str, Any]]])
-    omitted: list[OmittedBlock] = field(default_factory=list[OmittedBlock])
+    messages: list[dict[str, Any]]
+    texts: list[WrittenText]
+    media: list[tuple[MediaBlock, dict[str, Any]]]
+    omitted: list[OmittedBlock]
 
 
 def keep_text(text: str, place: str) -> str:
@@ -97,27 +97,21 @@ def write_messages(
             and the place of the text. It returns the text to write.
         kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
     """
-    written = WrittenMessages()
+    written = WrittenMessages([], [], [], [])
+    messages, texts = written.messages, written.texts
     for index, msg in enumerate(msgs):
-        if isinstance(msg.content, str):  # fast path: most messages have only a string
-            _write_text(written, msg, msg.content, index, protect)
-        else:
-            _MessageWriter(written, msg, index, separator, protect, kinds, not msg.content).write(msg.content)
+        content, role, name = msg.content, msg.role, msg.name
+        if not isinstance(content, str):
+            _MessageWriter(written, msg, index, separator, protect, kinds, not content, [], [], []).write(content)
+            continue
+        if role == "user" and protect is not keep_text:
+            content = protect(content, format_place((index, 0)))
+        message = {"role": role, "content": content}
+        if name != role and name:
+            message["name"] = protect(name, f"msgs[{index}].name")
+        messages.append(message)
+        texts.append(WrittenText((index, 0), content))
     return written
-
-
-def _write_text(
-    written: WrittenMessages, msg: Msg, text: str, index: int, protect: Callable[[str, str], str]
-) -> None:
-    """Writes a message whose content is a string."""
-    role = msg.role
-    if role == "user" and protect is not keep_text:
-        text = protect(text, format_place((index, 0)))
-    message = {"role": role, "content": text}
-    if msg.name not in ("", role):
-        message["name"] = protect(msg.name, f"msgs[{index}].name")
-    written.messages.append(message)
-    written.texts.append(WrittenText((index, 0), text))
 
 
 @dataclass(slots=True)
@@ -137,9 +131,9 @@ class _MessageWriter:
     protect: Callable[[str, str], str]
     kinds: Collection[str]
     is_open: bool
-    parts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    thinking: list[str] = field(default_factory=list[str])
-    calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    parts: list[dict[str, Any]]
+    thinking: list[str]
+    calls: list[dict[str, Any]]
     has_media: bool = False
 
     def write(self, blocks: Sequence[Block]) -> None:

@@ -43,6 +43,7 @@ _DICT: Final[Any] = dict
 _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 """Keys of a message that may contain thinking. Templates read different keys."""
+_REASONING_KEYS: Final = frozenset(_REASONING)
 _GENERATION: Final = re.compile(r"\{%[-+]?\s*generation\b")
 _MAX_SOURCE: Final = 1_000_000  # maximum number of characters of a template
 _MARKS: Final = ("\x02", "\x03")  # characters that mark a span, if no value contains them
@@ -262,29 +263,34 @@ def list_texts(value: Any) -> Iterator[str]:
 
 
 def _remove_marks(marked: str, start: str, end: str) -> Rendering:
-    spans = list[tuple[int, int]]()
-    depth = opened = removed = 0
+    spans: list[tuple[int, int]] = []
+    texts: list[str] = []
+    depth = opened = removed = index = 0
     opening, closing = marked.find(start), marked.find(end)
     while opening >= 0 or closing >= 0:
         if 0 <= opening < closing or closing < 0:
+            texts.append(marked[index:opening])
+            index = opening + 1
             opened = opened if depth else opening - removed
             depth += 1
-            opening = marked.find(start, opening + 1)
+            opening = marked.find(start, index)
         else:
+            texts.append(marked[index:closing])
+            index = closing + 1
             depth -= 1
             if not depth:
                 spans.append((opened, closing - removed))
-            closing = marked.find(end, closing + 1)
+            closing = marked.find(end, index)
         removed += 1
-    return Rendering(marked.replace(start, "").replace(end, ""), tuple(spans))
+    return Rendering("".join([*texts, marked[index:]]), tuple(spans))
 
 
 # -- messages ----------------------------------------------------------------------------------------------------
 
 
-def _prepare_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    if type(message) is _DICT and None not in message.values() and message.keys().isdisjoint(_REASONING):
-        return cast("dict[str, Any]", message)  # no copy, because templates cannot change the message
+def _prepare_message(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    if type(message) is _DICT and None not in message.values() and _REASONING_KEYS.isdisjoint(message):
+        return message  # no copy, because templates cannot change the message
     prepared = {key: value for key, value in message.items() if value is not None}
     for key in _REASONING:
         if key in prepared:

@@ -52,7 +52,8 @@ def concatenate(join: Callable[[Iterable[Any]], str], *values: Any) -> str:
 
 def join_pieces(pieces: Iterable[str]) -> str:
     """Joins the pieces of a rendered text. Many pieces are joined in chunks, because chunks need less memory."""
-    remaining, texts, size = iter(pieces), list[str](), 0
+    texts: list[str] = []
+    remaining, size = iter(pieces), 0
     while chunk := list(islice(remaining, _CHUNK)):
         size += sum(map(len, chunk))
         check_size(size)

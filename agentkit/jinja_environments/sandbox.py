@@ -48,7 +48,7 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
         def render(self, *args: Any, **kwargs: Any) -> str:
             variables = dict(*args, **kwargs)
             lengths = [len(value) for value in variables.values() if isinstance(value, _LISTS)]
-            token = start_rendering(max(lengths, default=0))
+            token = start_rendering(max(lengths) if lengths else 0)
             try:
                 return super().render(variables)
             finally:
