@@ -39,7 +39,8 @@ def find_omitted_texts(
                 continue
             if content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text:
                 continue  # the template changed the order of the texts, or wrote the text as JSON
-            # Searches are slow, and many blocks have the same tool name. So a missing text is searched for only once.
+            # A search is slow, and many blocks have the same tool name. So a missing text is not searched for
+            # again.
             missing.add(content)
         omitted.append(OmittedBlock(path, "the chat template does not write this text"))
     return omitted
