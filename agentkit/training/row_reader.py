@@ -159,22 +159,33 @@ def load_rows(
 
     The formats have the following columns:
 
-    - `openai`: `messages`, and optionally `tools`. Replies can have tool calls and a `weight`. Also rows of
-      torchtune, whose messages have the keys `masked`, `ipython` and `eot`.
+    - `openai`: `messages`, and optionally `tools` and `images`. Replies can have tool calls and a `weight`. Also
+      rows of torchtune, whose messages have the keys `masked`, `ipython` and `eot`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
-      `conversations`.
+      `conversations`. Only the replies in `completion` are trained. trl also trains its other messages.
     - `dspy`: rows of `format_finetune_data` of DSPy.
     - `sharegpt`: `conversations` with the keys `from` and `value`, and optionally `system`, `tools` and `images`.
-    - `alpaca`: `instruction`, `input` and `output`, and optionally `system` and `history`.
+    - `alpaca`: `instruction`, `input` and `output`, and optionally `system` and `history`. The user message is the
+      text of `instruction` and `input`, as in LLaMA-Factory.
     - `stanford_alpaca`: `instruction`, `input` and `output`. The user message becomes one of the two prompt
       texts of Stanford's Alpaca. For torchtune's `train_on_input`, pass `train_on="all"` to `tokenize`.
     - `input_output`: `input` and `output`.
     - `prompt_completion`: the texts `prompt` and `completion`.
-    - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning.
+    - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning. The
+      weights belong to the chosen conversation. A weight of a rejected message becomes its metadata.
     - `atif`: one trajectory of the Agent Trajectory Interchange Format per row.
-    - `recording`: results of `compare` as dicts. For the file of `compare(record=…)`, pass `prompt`.
+    - `recording`: results of `compare` as dicts. For the file of `compare(record=…)`, pass `prompt`. The sample
+      does not contain the model, its options, usage, times and costs.
 
-    Other columns become `Sample.extra`.
+    Other columns become `Sample.extra`. Unknown keys of messages, content parts, tool calls and tools become their
+    metadata. A row with content that a sample cannot contain, such as a file or a video, is invalid.
+
+    Some values are read as others:
+
+    - The role `developer` becomes `system`.
+    - A column, key or argument with the value None counts as missing, because the package `datasets` adds such
+      values. NaN in a column or an unknown key counts as missing too.
+    - Lone surrogates become U+FFFD. Each replacement is logged with its line.
 
     Args:
         format: Name of the format.

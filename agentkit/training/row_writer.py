@@ -107,6 +107,9 @@ def dump_rows(
 
     Rows do not distinguish a string from a list with one text block, or an empty string from an empty list.
 
+    If a key or column first appears after the first 10 MB of a file, `datasets.load_dataset("json")` needs the
+    size of the file as `chunksize`, or `features`.
+
     Args:
         format: Name of the format.
         samples: The samples.

@@ -418,14 +418,25 @@ def test_rows_of_different_types_load_with_one_schema(format: Any, tmp_path: Pat
         assert list(load_rows(format, loaded["train"])) == samples
 
 
-def test_columns_after_the_first_chunk_need_features(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["openai", "trl", "dspy", "sharegpt", "atif"])
+def test_columns_after_the_first_chunk_need_a_larger_chunk(format: Any, tmp_path: Path) -> None:
     """`datasets` takes the columns from the first chunk of a file, which has ten megabytes unless changed."""
+    samples = [*[Sample([USER, REPLY])] * 40, *MIXED]
+    path = tmp_path / "rows.jsonl"
+    rows = [*dump_rows(format, samples, on_loss=lambda place, reason: None)]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    options = {"data_files": str(path), "cache_dir": str(tmp_path / "cache")}
+    with pytest.raises(datasets.exceptions.DatasetGenerationError):
+        datasets.load_dataset("json", **options, chunksize=1_000)
+    loaded = datasets.load_dataset("json", **options, chunksize=path.stat().st_size)
+    assert list(load_rows(format, loaded["train"])) == list(load_rows(format, rows))
+
+
+def test_columns_of_larger_files_need_features(tmp_path: Path) -> None:
     samples = [*[Sample([USER, REPLY])] * 40, *MIXED]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in dump_rows("trl", samples)), "utf-8")
     options = {"data_files": str(path), "cache_dir": str(tmp_path / "cache"), "chunksize": 1_000}
-    with pytest.raises(datasets.exceptions.DatasetGenerationError):
-        datasets.load_dataset("json", **options)
     json_type, text = datasets.Json(), datasets.Value("string")
     features = datasets.Features({"messages": datasets.List(json_type), "tools": text, "id": json_type})
     loaded = datasets.load_dataset("json", **options, features=features)
