@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from agentkit.messages.blocks import (
     AudioBlock,
@@ -66,7 +66,9 @@ class ChatMessageWriter:
         content = msg.content
         if weight is None and isinstance(content, str) and msg.name:  # fast path for most messages
             message: dict[str, Any] = {"role": msg.role, "content": content}
-            return [message if msg.name == msg.role else {**message, "name": msg.name}]
+            if msg.name != msg.role:
+                message["name"] = msg.name
+            return [message]
         place = f"{list_place}[{index}]"
         if isinstance(content, str):
             return [self._add_fields({"role": msg.role, "content": content}, msg, weight, place)]
@@ -109,13 +111,15 @@ class ChatMessageWriter:
         }
         if thinking:
             message["reasoning_content"] = "\n".join(thinking)
-        return {**message, "tool_calls": calls} if calls else message
+        if calls:
+            message["tool_calls"] = calls
+        return message
 
     def _write_content(self, blocks: Sequence[Block], place: str, *, is_call: bool = False) -> Any:
         if not blocks:
             return None if is_call else ""
-        if all(isinstance(block, TextBlock) for block in blocks) and len(blocks) == 1:
-            return cast("TextBlock", blocks[0]).text
+        if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+            return blocks[0].text
         return [part for block in blocks if (part := self._write_part(block, place))]
 
     def _write_part(self, block: Block, place: str) -> dict[str, Any] | None:
@@ -141,7 +145,9 @@ class ChatMessageWriter:
         output = write_output(block, lambda item: self._write_part(item, place))
         content: Any = output if isinstance(output, str) else [part for part in output if part]
         message = {"role": "tool", "tool_call_id": block.id, "content": content}
-        return {**message, "name": block.name} if block.name else message
+        if block.name:
+            message["name"] = block.name
+        return message
 
     def _add_fields(self, message: dict[str, Any], msg: Msg, weight: MessageWeight, place: str) -> dict[str, Any]:
         """Adds the speaker name and the weight of `msg` to the dict `message`, and returns the dict."""

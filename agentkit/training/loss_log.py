@@ -82,7 +82,8 @@ class LossLog:
         """
         last = -1
         blocks = msg.blocks
-        has_one_part = sum(block.type not in _SEPARATE_TYPES for block in blocks) == 1 < len(blocks)
+        is_blank = msg.features & Feature.BLANK
+        has_one_part = is_blank and sum(block.type not in _SEPARATE_TYPES for block in blocks) == 1 < len(blocks)
         is_reply, has_calls = msg.role == "assistant", msg.features & Feature.CALL
         for index, block in enumerate(blocks):
             if block.type == "tool_result":

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from agentkit import Block, Msg, ThinkingBlock
+from agentkit import (
+    Block,
+    Msg,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    dump_messages,
+)
+from agentkit.cli.app import dispatch
 from agentkit.training import Sample, dump_rows, load_rows, tokenize
 from tests.benchmarks.measure import Case, Samples, interleave
 from tests.benchmarks.report import Aim, Report, Table
@@ -99,6 +112,55 @@ def time_rows(lines: list[str], rounds: int) -> dict[str, Samples]:
     return interleave(cases, rounds)
 
 
+def build_tool_log(count: int) -> Iterator[str]:
+    """Yields stored conversations of a user and two agents, with short messages and a tool."""
+    for index in range(count):
+        msgs = [Msg("system", "You are two agents that plan trips.", "system")]
+        for turn in range(4):
+            id = f"call_{index}_{turn}"
+            call = ToolUseBlock(id, "search_hotels", {"city": f"Town {index}", "nights": 2})
+            msgs += [
+                Msg("Bob", f"Where can I stay near station {turn}?", "user"),
+                Msg("Alice", [TextBlock("I will look."), call], "assistant"),
+                Msg("system", [ToolResultBlock(id, "search_hotels", "Hotel Sun: 80 euros, 4 stars")], "system"),
+                Msg("Alice", "Hotel Sun costs 80 euros.", "assistant"),
+                Msg("Friday", "I would take it, because it is close.", "assistant"),
+            ]
+        yield json.dumps(dump_messages(msgs)) + "\n"
+
+
+def build_thinking_log(count: int) -> Iterator[str]:
+    """Yields stored conversations with long messages and signed thinking."""
+    state = OpaqueState("anthropic", signature="Ev+/" * 100)
+    for index in range(count):
+        msgs = [Msg("system", f"Conversation {index}.", "system")]
+        for msg in build_msgs(4):
+            blocks = (ThinkingBlock(_TEXT * 15, state), *msg.blocks)
+            msgs.append(replace(msg, content=blocks) if msg.role == "assistant" else msg)
+        yield json.dumps(dump_messages(msgs)) + "\n"
+
+
+def copy_log(log: Path) -> None:
+    """Reads and writes a file with `json` alone."""
+    with log.open(encoding="utf-8") as lines, Path(os.devnull).open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(json.loads(line)) + "\n" for line in lines)
+
+
+def export_log(log: Path, format: str) -> None:
+    """Runs `agentkit export`."""
+    with Path(os.devnull).open("w", encoding="utf-8") as file, redirect_stdout(file), redirect_stderr(file):
+        dispatch(["export", str(log), "--format", format])
+
+
+def time_log(lines: Iterator[str], formats: Sequence[str], rounds: int) -> dict[str, Samples]:
+    """Times the export of stored conversations."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log.jsonl")
+        log.write_text("".join(lines), "utf-8")
+        cases = {f"agentkit to {name}": Case(partial(str, name), partial(export_log, log)) for name in formats}
+        return interleave({"json alone": Case(partial(Path, log), copy_log), **cases}, rounds)
+
+
 def export(source: str, target: str) -> None:
     """Converts a file, and prints the largest resident size of this process in megabytes."""
     with Path(source).open(encoding="utf-8") as rows, Path(target).open("w", encoding="utf-8") as file:
@@ -118,12 +180,30 @@ def measure_export(megabytes: int) -> float:
         return float(done.stdout)
 
 
+def time_exports(count: int, rounds: int) -> dict[str, dict[str, Samples]]:
+    """Times the export of rows and of stored conversations, by name."""
+    formats = ("openai", "trl", "sharegpt")
+    return {
+        "rows": time_rows(list(build_lines(count)), rounds),
+        "rows of two short messages": time_rows(list(build_short_lines(count)), rounds),
+        "a log of short messages with tools": time_log(build_tool_log(count // 2), formats, rounds),
+        "a log of long messages with thinking": time_log(
+            build_thinking_log(count // 5), (*formats, "alpaca"), rounds
+        ),
+    }
+
+
+def build_export_aim(name: str, timed: dict[str, Samples]) -> Aim:
+    """Returns the goal of an export: the speed of rows for trl, or of a log for OpenAI's fine-tuning."""
+    export = timed.get("openai to trl") or timed["agentkit to openai"]
+    speed = 1 / export.ratio_to(timed["json alone"])
+    return Aim(f"Export of {name}, to `json` alone", "≥ 1/3 of the speed", f"{speed:.2f}", speed >= _MIN_SPEED)
+
+
 def run(quick: bool = False) -> Report:
-    """Measures tokens with loss masks, rows, and the memory of an export."""
+    """Measures tokens with loss masks, exports, and the memory of an export."""
     tokens = time_tokens(2 if quick else _TURNS, 3 if quick else 25)
-    count, rounds = (20, 3) if quick else (2_000, 9)
-    rows = time_rows(list(build_lines(count)), rounds)
-    short_rows = time_rows(list(build_short_lines(count)), rounds)
+    exports = time_exports(*((20, 3) if quick else (2_000, 9)))
     megabytes = 1 if quick else _MEGABYTES
     resident = measure_export(megabytes)
     alone = tokens["tokenizer alone"]
@@ -132,8 +212,6 @@ def run(quick: bool = False) -> Report:
         for name, item in tokens.items()
         if name.startswith("tokenize, ") and "thinking" not in name
     }
-    speed = 1 / rows["openai to trl"].ratio_to(rows["json alone"])
-    short_speed = 1 / short_rows["openai to trl"].ratio_to(short_rows["json alone"])
     tables = [
         Table(
             f"Tokens and loss mask of {_TURNS} turns",
@@ -142,14 +220,14 @@ def run(quick: bool = False) -> Report:
         ),
         *(
             Table(
-                f"Rows of {messages} messages",
+                f"Export of {title}",
                 ["", "ms", "speed of json"],
                 [
                     [name, item.median * 1e3, 1 / item.ratio_to(timed["json alone"])]
                     for name, item in timed.items()
                 ],
             )
-            for messages, timed in (("nine", rows), ("two short", short_rows))
+            for title, timed in exports.items()
         ),
         Table("Export of a file", ["", "MB resident"], [[f"{megabytes} MB of JSON lines", resident]]),
     ]
@@ -158,13 +236,7 @@ def run(quick: bool = False) -> Report:
             Aim(f"{name}, to the tokenizer alone", f"≤ {_MAX_RATIO}", f"{ratio:.2f}", ratio <= _MAX_RATIO)
             for name, ratio in ratios.items()
         ),
-        Aim("Export of rows, to `json` alone", "≥ 1/3 of the speed", f"{speed:.2f}", speed >= _MIN_SPEED),
-        Aim(
-            "Export of rows of two short messages, to `json` alone",
-            "≥ 1/3 of the speed",
-            f"{short_speed:.2f}",
-            short_speed >= _MIN_SPEED,
-        ),
+        *(build_export_aim(name, timed) for name, timed in exports.items()),
         Aim(
             f"Memory of an export of {megabytes} MB",
             f"≤ {_MAX_MEGABYTES} MB",
