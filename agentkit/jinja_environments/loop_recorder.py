@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from functools import cache
 from math import inf
 from operator import eq, ge, gt, le, lt, ne
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from agentkit.jinja_environments.functions import get_namespace_class
 from agentkit.jinja_environments.loop_records import (
@@ -27,6 +27,7 @@ from agentkit.jinja_environments.loop_records import (
     Iteration,
     LoopRecord,
     LoopText,
+    ReadAttribute,
     ValueRange,
     find_range,
 )
@@ -35,7 +36,7 @@ from agentkit.jinja_environments.message_views import LoopPosition, MessageView
 if TYPE_CHECKING:
     from jinja2.utils import Namespace
 
-__all__ = ["COMPARISONS", "LoopRecorder", "current_recorder", "get_recorded_namespace"]
+__all__ = ["COMPARISONS", "LoopRecorder", "Piece", "current_recorder", "get_recorded_namespace"]
 
 COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "eq": eq,
@@ -52,6 +53,10 @@ _MISSING: Final = object()
 _MAX_NEW_RECORDS: Final = 3  # number of the newest records of each loop that are kept
 
 
+Piece: TypeAlias = str | LoopText | ReadAttribute
+"""Piece of a rendered text."""
+
+
 class _Rendering(NamedTuple):
     """Rendering that `LoopRecorder.repeat` can use.
 
@@ -64,7 +69,7 @@ class _Rendering(NamedTuple):
 
     length: int
     last_read: float
-    pieces: list[str | LoopText]
+    pieces: list[Piece]
     attributes: list[dict[str, Any]]
 
 
@@ -98,9 +103,9 @@ class LoopRecorder:
     def start(self, length: int) -> None:
         """Starts the rendering of the first `length` messages."""
         self.length = length
-        self.pieces: list[str | LoopText] = []
+        self.pieces: list[Piece] = []
         self._last_read: float = -1  # index of the last message that was read outside of loops
-        self._is_repeatable = True  # False if parts outside of loops use a value that a loop can change
+        self._is_repeatable = True  # False if parts outside of loops set an attribute that a loop can read
         self._attributes: list[dict[str, Any]] = []  # of each namespace, at the start of the next loop
         self._namespaces: list[Namespace] = []
         self._numbers: dict[int, int] = {}
@@ -113,27 +118,24 @@ class LoopRecorder:
             rendering = _Rendering(self.length, self._last_read, self.pieces, self._attributes)
             self._renderings[add_generation_prompt] = rendering
 
-    def repeat(self, length: int, add_generation_prompt: bool) -> list[str | LoopText] | None:
+    def repeat(self, length: int, add_generation_prompt: bool) -> list[Piece] | None:
         """Returns the text of the first `length` messages if it follows from an earlier rendering, or None.
 
-        The earlier rendering read the same messages outside of its loops, and no attribute that a loop can change.
+        The earlier rendering read the same messages outside of its loops, and attributes with the same values.
         The two texts then differ only in the number of iterations.
         """
         rendering = self._renderings.get(add_generation_prompt)
         if rendering is None or rendering.last_read >= length:
             return None
-        pieces: list[str | LoopText] = []
+        pieces: list[Piece] = []
         attributes = [{**item} for item in rendering.attributes]
         for piece in rendering.pieces:
-            changed = piece if isinstance(piece, str) else piece.change_length(length)
-            if changed is None:
+            changed = piece.change_length(length) if isinstance(piece, LoopText) else piece
+            if changed is None or not self._are_true(_list_conditions(changed), attributes):
                 return None
             pieces.append(changed)
             if isinstance(changed, LoopText):
-                record, count = changed.record, changed.count
-                if not self._are_true(record.conditions[count], attributes):
-                    return None
-                for (number, name), value in record.writes[count].items():
+                for (number, name), value in changed.record.writes[changed.count].items():
                     attributes[number][name] = value
         return pieces
 
@@ -250,13 +252,12 @@ class LoopRecorder:
     def read_attribute(self, namespace: Namespace, name: str) -> None:
         """Records that the template reads an attribute of a namespace."""
         iteration, key = self._iteration, (self._numbers.get(id(namespace), -1), name)
-        if iteration is None:
-            self._is_repeatable = self._is_repeatable and key[0] >= len(self._attributes)
-            return
-        if key[0] < 0 or key in iteration.writes or key in iteration.known:
-            return
         value = self._describe(_list_attributes(namespace).get(name, _MISSING))
-        iteration.add_condition(key, value)
+        if iteration is None:
+            if key[0] < len(self._attributes):  # a loop can change the attribute
+                self.pieces.append(ReadAttribute(key, value))
+        elif key[0] >= 0 and key not in iteration.writes and key not in iteration.known:
+            iteration.add_condition(key, value)
 
     def write_attribute(self, namespace: Namespace, name: str, value: Any) -> None:
         """Records that the template sets an attribute of a namespace."""
@@ -282,6 +283,12 @@ class LoopRecorder:
 
 current_recorder: Final[ContextVar[LoopRecorder]] = ContextVar("agentkit_loop_recorder")
 """Recorder of the current rendering."""
+
+
+def _list_conditions(piece: Piece) -> Mapping[Attribute, Any]:
+    if isinstance(piece, LoopText):
+        return piece.record.conditions[piece.count]
+    return {} if isinstance(piece, str) else piece.conditions
 
 
 def _is_repeatable(value: Any) -> bool:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Attribute", "Iteration", "LoopRecord", "LoopText", "ValueRange", "find_range"]
+__all__ = ["Attribute", "Iteration", "LoopRecord", "LoopText", "ReadAttribute", "ValueRange", "find_range"]
 
 Attribute: TypeAlias = tuple[int, str]
 """Number of a namespace, and the name of one of its attributes."""
@@ -130,6 +130,25 @@ class LoopText:
         if not 0 <= count < len(record.ends) or record.last_reads[count] >= length:
             return None
         return LoopText(record, self.first, count)
+
+
+class ReadAttribute:
+    """Place in a text, without characters, at which an attribute must have a value.
+
+    Attributes:
+        conditions: Condition on the attribute.
+    """
+
+    __slots__ = ("conditions",)
+
+    def __init__(self, key: Attribute, condition: Any) -> None:
+        self.conditions = {key: condition}
+
+    def __len__(self) -> int:
+        return 0
+
+    def __str__(self) -> str:
+        return ""
 
 
 def find_range(value: int, other: int) -> ValueRange:

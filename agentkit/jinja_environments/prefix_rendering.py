@@ -15,15 +15,15 @@ Rules
     - An iteration is repeated only if all that it read is the same: messages, variables and attributes of
       namespaces (see `loop_recorder`).
     - A rendering without new iterations runs no code of the template, if the template outside of loops reads the
-      same messages and nothing that a loop sets.
+      same messages, and attributes with the same values.
     - If the rendering of all messages with recorded loops does not have the expected text, no loop is recorded. If
       a rendering with recorded loops fails, `render_chat` renders the messages again. So the errors are the same.
 
 Cost
     The iterations that run for all conversations together grow with the number of messages, and not with its
-    square. The parts of a template outside of loops run in each rendering if they read the number of messages or
-    a value that a loop sets. Loops in macros and blocks, and loops over other lists such as `messages[::-1]`, run
-    in each rendering too.
+    square. The parts of a template outside of loops run in each rendering if they read the number of messages, or
+    if they set an attribute after a loop. Loops in macros and blocks, and loops over other lists such as
+    `messages[::-1]`, run in each rendering too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from agentkit.jinja_environments.limits import check_size, end_rendering, start_
 from agentkit.jinja_environments.loop_recorder import (
     COMPARISONS,
     LoopRecorder,
+    Piece,
     current_recorder,
     get_recorded_namespace,
 )
@@ -130,7 +131,7 @@ class PrefixRenderer:
         except Exception:  # the template refuses the messages, or uses them in an unusual way
             return False
 
-    def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[str | LoopText]:
+    def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[Piece]:
         if self._is_recorded:
             if pieces := self._recorder.repeat(count, add_generation_prompt):
                 return pieces
@@ -143,7 +144,7 @@ class PrefixRenderer:
         )
         return [render_chat(self._source, variables, name=self._name).text]
 
-    def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[str | LoopText]:
+    def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[Piece]:
         recorder = self._recorder
         values = {"add_generation_prompt": add_generation_prompt, **self._variables.others}
         values["messages"], values["namespace"] = MessageView(recorder), get_recorded_namespace()
