@@ -92,19 +92,19 @@ class ChatMessageReader:
             return build_trusted(name, content if content.isascii() else as_text(content, place), role)
         self.weights.append(read_weight(values, place))
         if role in _RESULT_ROLES:
-            return build_msg("tool", (self._read_result(values, place),), "system", values, _RESULT_KEYS, place)
+            return _build_chat_msg(
+                "tool", [self._read_result(values, place)], "system", values, _RESULT_KEYS, place
+            )
         name = get_text(values, "name", place)
         if role == "assistant":
             blocks = self._read_reply(values, place)
             _check_content(values, blocks, place)
-            unread = _list_unread(values, blocks)
-            keys = _REPLY_KEYS.difference(unread) if unread else _REPLY_KEYS
-            return build_msg(name or "assistant", join_blocks(blocks), "assistant", values, keys, place)
+            return _build_chat_msg(name or "assistant", blocks, "assistant", values, _REPLY_KEYS, place)
         if role in ("system", "developer", "user"):
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
             blocks = self.content.read(values.get("content"), f"{place}.content")
             _check_content(values, blocks, place)
-            return build_msg(name or msg_role, join_blocks(blocks), msg_role, values, _TEXT_KEYS, place)
+            return _build_chat_msg(name or msg_role, blocks, msg_role, values, _TEXT_KEYS, place)
         return refuse(f"{place}.role", f"expected a role such as 'user' or 'assistant', got {role!r}")
 
     # -- replies and results -----------------------------------------------------------------------------------
@@ -139,7 +139,8 @@ class ChatMessageReader:
         arguments = "parameters" if "parameters" in values and values.get("arguments") is None else "arguments"
         others = get_others(values, _FUNCTION_KEYS[arguments] if function else _CALL_KEYS[arguments], place)
         if function:
-            outer = get_others(call, _WRAPPER_KEYS, place)
+            is_function = call.get("type") in ("function", None)
+            outer = get_others(call, _WRAPPER_KEYS if is_function else _WRAPPER_KEYS - {"type"}, place)
             others = {**(outer or {}), "function": others} if others else outer
         id, name = get_text(call, "id", place), get_text(values, "name", place)
         return self.add_call(id, name, values.get(arguments), place, others)
@@ -226,12 +227,25 @@ def _check_content(values: dict[str, Any], blocks: Sequence[Block], place: str) 
         refuse(f"{place}.content", "the message has no content")
 
 
+def _build_chat_msg(
+    name: str,
+    blocks: Sequence[Block],
+    role: Role,
+    values: dict[str, Any],
+    keys: AbstractSet[str],
+    place: str,
+) -> Msg:
+    unread = _list_unread(values, blocks)
+    return build_msg(name, join_blocks(blocks), role, values, keys - {*unread} if unread else keys, place)
+
+
 def _list_unread(values: dict[str, Any], blocks: Sequence[Block]) -> list[str]:
-    """Returns the keys of a reply whose values are not in its blocks: other thinking, and `ipython` of a text."""
+    """Returns the keys whose values are not in the blocks of the message, such as a second text of thinking."""
     thinking = next((block.thinking for block in blocks if isinstance(block, ThinkingBlock)), "")
     unread: list[str] = [key for key in _THINKING if key in values and values[key] not in (None, "", thinking)]
-    is_text = values.get("ipython") and not any(isinstance(block, ToolUseBlock) for block in blocks)
-    return [*unread, "ipython"] if is_text else unread
+    if values.get("ipython") and not any(isinstance(block, ToolUseBlock) for block in blocks):
+        unread.append("ipython")
+    return [*unread, "eot"] if values.get("eot") not in (None, True, False) else unread
 
 
 def _parse_call(text: str) -> dict[str, Any] | None:

@@ -173,7 +173,7 @@ def load_rows(
     - `prompt_completion`: the texts `prompt` and `completion`.
     - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning. The
       weights belong to the chosen conversation. A weight of a rejected message becomes its metadata.
-    - `atif`: one trajectory of the Agent Trajectory Interchange Format per row.
+    - `atif`: one trajectory of the Agent Trajectory Interchange Format per row. The steps are numbered from 1.
     - `recording`: results of `compare` as dicts. For the file of `compare(record=…)`, pass `prompt`. The sample
       does not contain the model, its options, usage, times and costs.
 

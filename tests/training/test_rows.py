@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
+from functools import reduce
+from operator import getitem
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import given
@@ -28,6 +31,7 @@ from agentkit import (
     URLSource,
     VideoBlock,
 )
+from agentkit.tools.tool import as_tools
 from agentkit.training import Sample, dump_rows, load_rows
 from agentkit.training.row_formats import FORMAT_NAMES
 from tests.cases import each_case
@@ -952,3 +956,51 @@ def test_lone_surrogates_are_logged_with_their_line(caplog: pytest.LogCaptureFix
             "line 1.messages[0].id",
             "line 1.column[0]",
         ]
+
+
+def _list_objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yields the path of each object in a JSON value."""
+    if isinstance(value, dict):
+        yield path
+        items: Any = cast("dict[str, Any]", value).items()
+    else:
+        items = enumerate(cast("list[Any]", value)) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _list_objects(item, (*path, key))
+
+
+_ALL_PARTS: Final[list[dict[str, Any]]] = [
+    {"role": "user", "content": [{"type": "text", "text": "a"}, *_image()], "name": "Bob"},
+    {"role": "assistant", "reasoning_content": "Hm.", "content": "a", "tool_calls": [_call("c1", {"q": 1})]},
+    {"role": "assistant", "function_call": {"name": "look", "arguments": "{}"}},
+    {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "found"}]},
+    {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}]},
+]
+_ALL_ROWS: Final[dict[str, dict[str, Any]]] = {
+    "openai": {"messages": _ALL_PARTS, "tools": [TOOL_DICT]},
+    "trl": {"prompt": _ALL_PARTS[:1], "completion": _ALL_PARTS[1:], "tools": [TOOL_DICT]},
+    "preference": {"prompt": _ALL_PARTS[:1], "chosen": _ALL_PARTS[1:], "rejected": _ALL_PARTS[1:]},
+    "sharegpt": {"conversations": [{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "There."}]},
+    "alpaca": {"instruction": "Where?", "output": "There."},
+    "atif": TRAJECTORY,
+}
+
+
+@each_case(("format", "row"), [*_ALL_ROWS.items()])
+def test_an_unknown_key_anywhere_in_a_row_is_kept(format: Any, row: dict[str, Any]) -> None:
+    for path in _list_objects(row):
+        changed: Any = copy.deepcopy(row)
+        reduce(getitem, path, changed)["new"] = "unique"
+        (sample,) = load(format, changed)
+        kept = [msg.to_dict() for msg in (*sample.msgs, *sample.rejected)]
+        tools = [(tool.parameters, tool.metadata) for tool in as_tools(sample.tools)]
+        assert "unique" in repr((kept, tools, sample.extra)), path
+
+
+def test_flags_of_torchtune_that_no_block_shows_are_kept() -> None:
+    messages = [{**_MESSAGE, "ipython": True}, {**_MESSAGE, "eot": "no"}, {**_MESSAGE, "eot": False}]
+    assert [msg.metadata for msg in load("openai", {"messages": messages})[0].msgs] == [
+        {"ipython": True},
+        {"eot": "no"},
+        None,
+    ]
