@@ -131,11 +131,13 @@ class LoopRecorder:
         attributes = [{**item} for item in rendering.attributes]
         for piece in rendering.pieces:
             changed = piece.change_length(length) if isinstance(piece, LoopText) else piece
-            if changed is None or not self._are_true(_list_conditions(changed), attributes):
+            if changed is None:
                 return None
             pieces.append(changed)
+            if not isinstance(changed, str) and not self._are_true(changed.conditions, attributes):
+                return None
             if isinstance(changed, LoopText):
-                for (number, name), value in changed.record.writes[changed.count].items():
+                for (number, name), value in changed.writes.items():
                     attributes[number][name] = value
         return pieces
 
@@ -283,12 +285,6 @@ class LoopRecorder:
 
 current_recorder: Final[ContextVar[LoopRecorder]] = ContextVar("agentkit_loop_recorder")
 """Recorder of the current rendering."""
-
-
-def _list_conditions(piece: Piece) -> Mapping[Attribute, Any]:
-    if isinstance(piece, LoopText):
-        return piece.record.conditions[piece.count]
-    return {} if isinstance(piece, str) else piece.conditions
 
 
 def _is_repeatable(value: Any) -> bool:

@@ -104,14 +104,18 @@ class LoopText:
         record: The record.
         first: Index of the first message of the loop.
         count: Number of iterations.
+        conditions: Conditions of these iterations.
+        writes: Attributes that these iterations set, and their values.
     """
 
-    __slots__ = ("count", "first", "record")
+    __slots__ = ("conditions", "count", "first", "record", "writes")
 
     def __init__(self, record: LoopRecord, first: int, count: int) -> None:
         self.record = record
         self.first = first
         self.count = count
+        self.conditions = record.conditions[count]
+        self.writes = record.writes[count]
 
     def __len__(self) -> int:
         return self.record.ends[self.count]
