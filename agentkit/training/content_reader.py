@@ -67,7 +67,9 @@ class ContentReader:
     def _read_part(self, part: dict[str, Any], place: str) -> Block:
         kind = part.get("type")
         if kind in ("text", "refusal"):
-            key = next((key for key in _TEXT if part.get(key) is not None), "text")
+            key = next((key for key in _TEXT if part.get(key) is not None), "")
+            if not key:
+                refuse(place, "the part has no text")
             metadata = get_others(part, {"type", key}, place) or {}
             refusal = {"refusal": True} if kind == "refusal" else {}
             return TextBlock(get_text(part, key, place), metadata={**metadata, **refusal} or None)

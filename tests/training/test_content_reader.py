@@ -47,6 +47,7 @@ def test_unknown_keys_of_a_part_become_metadata(part: dict[str, Any], block: Blo
 
 UNREADABLE: Final[dict[str, tuple[Any, str]]] = {
     "a file": ({"type": "file", "file": {"file_id": "f"}}, "got a part of type 'file'"),
+    "no text": ({"type": "text", "value": "a"}, "the part has no text"),
     "a video": ({"type": "video", "video": _URL}, "got a part of type 'video'"),
     "audio without data": (
         {"type": "input_audio", "input_audio": {"data": None}},
