@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from agentkit.budget.strategies import OldestFirstInSteps as OldestFirstInSteps
     from agentkit.budget.summaries import Summarize as Summarize
     from agentkit.budget.units import Units as Units
-    from agentkit.capabilities.model_rules import ModelRules as ModelRules
+    from agentkit.capabilities.local_model_rules import ModelRules as ModelRules
     from agentkit.capabilities.prefix_digest import prefix_digest as prefix_digest
     from agentkit.comparison.comparison import compare as compare
     from agentkit.comparison.prices import Price as Price
@@ -168,7 +168,7 @@ else:
             "agentkit.budget.strategies": "CutStrategy OldestFirst OldestFirstInSteps",
             "agentkit.budget.summaries": "Summarize",
             "agentkit.budget.units": "Units",
-            "agentkit.capabilities.model_rules": "ModelRules",
+            "agentkit.capabilities.local_model_rules": "ModelRules",
             "agentkit.capabilities.prefix_digest": "prefix_digest",
             "agentkit.comparison.comparison": "compare",
             "agentkit.comparison.prices": "Price",

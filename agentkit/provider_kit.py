@@ -86,11 +86,11 @@ if TYPE_CHECKING:
     from agentkit.capabilities.groups import ThinkingCapabilities as ThinkingCapabilities
     from agentkit.capabilities.groups import ToolCapabilities as ToolCapabilities
     from agentkit.capabilities.groups import TurnCapabilities as TurnCapabilities
+    from agentkit.capabilities.local_model_rules import ModelRules as ModelRules
     from agentkit.capabilities.media_rules import MediaLimits as MediaLimits
     from agentkit.capabilities.media_rules import MediaRule as MediaRule
     from agentkit.capabilities.media_rules import media_types as media_types
     from agentkit.capabilities.model_facts import ModelFact as ModelFact
-    from agentkit.capabilities.model_rules import ModelRules as ModelRules
     from agentkit.capabilities.name_rules import NameRule as NameRule
     from agentkit.capabilities.name_rules import short_hash as short_hash
     from agentkit.capabilities.wire_layout import OptionLayout as OptionLayout
@@ -216,7 +216,7 @@ else:
             ),
             "agentkit.capabilities.media_rules": "MediaLimits MediaRule media_types",
             "agentkit.capabilities.model_facts": "ModelFact",
-            "agentkit.capabilities.model_rules": "ModelRules",
+            "agentkit.capabilities.local_model_rules": "ModelRules",
             "agentkit.capabilities.name_rules": "NameRule short_hash",
             "agentkit.capabilities.wire_layout": "OptionLayout WireLayout",
             "agentkit.chat_templates.prompt_reply_parser": "PromptReplyParser",

@@ -351,7 +351,7 @@ def _list_read_keys(path: Path) -> Iterator[object]:
 
 
 PROVIDER_NAMES: Final = {
-    "capabilities/model_rules.py": "the call ids that Mistral's chat templates accept",
+    "capabilities/local_model_rules.py": "the call ids that Mistral's chat templates accept",
     "chat_templates": "names of chat templates",
     "cli/export.py": "formats of training data",
     "messages/foreign_block_dicts.py": "issuers of signatures in blocks of AgentScope",

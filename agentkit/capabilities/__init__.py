@@ -6,7 +6,7 @@ depend on any provider or on the keys of its requests.
 
 Read `capabilities` first, then `groups`, `media_rules` and `name_rules`. The module `wire_layout` declares the
 keys of requests, which `prefix_digest` uses. The rules of single models are in `model_names`, `model_facts` and
-`model_rules`.
+`local_model_rules`.
 """
 
 from __future__ import annotations

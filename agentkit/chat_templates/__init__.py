@@ -22,7 +22,7 @@ from agentkit.lazy_names import import_on_first_use
 
 if TYPE_CHECKING:
     from agentkit.chat_templates.chat_template import ChatTemplate as ChatTemplate
-    from agentkit.chat_templates.message_rules import validate_messages as validate_messages
+    from agentkit.chat_templates.message_order import validate_messages as validate_messages
     from agentkit.chat_templates.rendered_chat import RenderedChat as RenderedChat
     from agentkit.chat_templates.rendered_chat import RenderedMedia as RenderedMedia
     from agentkit.chat_templates.response_template import ResponseTemplate as ResponseTemplate
@@ -34,7 +34,7 @@ else:
         __name__,
         {
             "agentkit.chat_templates.chat_template": "ChatTemplate",
-            "agentkit.chat_templates.message_rules": "validate_messages",
+            "agentkit.chat_templates.message_order": "validate_messages",
             "agentkit.chat_templates.rendered_chat": "RenderedChat RenderedMedia",
             "agentkit.chat_templates.response_template": "ResponseTemplate",
             "agentkit.chat_templates.template_formatter": "ChatTemplateFormatter",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
 from agentkit.argument_checks import check_choice, check_names, check_option
 from agentkit.chat_templates.control_tokens import OnSpecialTokens, TextGuard, find_control_tokens
 from agentkit.chat_templates.media_placeholders import find_media
-from agentkit.chat_templates.message_rules import check_roles
+from agentkit.chat_templates.message_order import check_roles
 from agentkit.chat_templates.omitted_texts import find_omitted_texts
 from agentkit.chat_templates.prompt_end import find_prompt_end
 from agentkit.chat_templates.rendered_chat import RenderedChat

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.groups import ThinkingCapabilities, ToolCapabilities, TurnCapabilities
-from agentkit.capabilities.model_rules import MISTRAL_CALL_IDS
+from agentkit.capabilities.local_model_rules import MISTRAL_CALL_IDS
 from agentkit.capabilities.wire_layout import WireLayout
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from agentkit.argument_checks import check_choice, check_names, check_option, ch
 from agentkit.budget.budget import Budget
 from agentkit.budget.units import Weigher
 from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.local_model_rules import ModelRules
 from agentkit.capabilities.model_facts import ModelFact, apply_facts
-from agentkit.capabilities.model_rules import ModelRules
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import EmptyConversationError, MessageError
 from agentkit.formatting.budget_fitting import BudgetFitter
