@@ -142,12 +142,16 @@ class Msg(_Computed):
     @property
     def tool_uses(self) -> tuple[ToolUseBlock, ...]:
         """The tool calls of the message."""
-        return tuple(block for block in self.blocks if isinstance(block, ToolUseBlock))
+        if not self.features & Feature.CALL:
+            return ()
+        return tuple([block for block in self.blocks if isinstance(block, ToolUseBlock)])
 
     @property
     def tool_results(self) -> tuple[ToolResultBlock, ...]:
         """The tool results of the message."""
-        return tuple(block for block in self.blocks if isinstance(block, ToolResultBlock))
+        if not self.features & Feature.RESULT:
+            return ()
+        return tuple([block for block in self.blocks if isinstance(block, ToolResultBlock)])
 
     @property
     def tool_ids(self) -> tuple[str, ...]:
