@@ -195,13 +195,13 @@ def _list_others(metadata: Mapping[str, Any] | None, keys: Collection[str]) -> d
 
 
 def _create_source(path: str, media_type: str) -> URLSource:
-    """Returns the source of an image. Omits a media type that `_get_media_type` returns without it."""
+    """Returns the source of an image, without `media_type` if `_get_media_type` returns this type for the path."""
     source = URLSource(path)
     return source if media_type in ("", _get_media_type(source)) else URLSource(path, media_type)
 
 
 def _get_media_type(source: URLSource) -> str:
-    """Returns the media type of an image. ATIF requires one, so an unknown type becomes `image/png`."""
+    """Returns the media type of an image. ATIF requires a media type, so an unknown type becomes `image/png`."""
     return source.guessed_type or "image/png"
 
 

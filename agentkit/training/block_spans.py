@@ -57,9 +57,9 @@ def find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> d
 def find_thinking(rendered: ReplySpans) -> list[Span]:
     """Returns the spans of the text that the template writes for the thinking in replies.
 
-    If possible, one additional rendering is enough: the conversation without any thinking. If this rendering also
-    changes other text, the conversation is rendered once for each reply with thinking, without the thinking of
-    this reply.
+    If possible, one additional rendering is enough: the conversation without any thinking. If this rendering
+    fails, or also differs outside the thinking, the conversation is rendered once for each reply with thinking,
+    without the thinking of this reply.
 
     Raises:
         MessageError: The template refuses the conversation without the thinking of a reply.
@@ -77,15 +77,16 @@ def _list_thinking(msg: Msg) -> list[int]:
 
 
 def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int]]) -> list[Span | None] | None:
-    """Finds the thinking of all replies with one rendering of the conversation without any thinking.
+    """Finds the thinking of all replies by rendering the conversation once without any thinking.
 
     Args:
         rendered: Rendered conversation.
         places: Indexes of the thinking blocks of each reply with thinking, by the index of the message.
 
     Returns:
-        The span of the thinking of each reply in `places`, or None for a reply whose thinking the template omits.
-        None instead of the list if the rendering fails or also changes other text.
+        A list with the span of the thinking of each reply in `places`, or None for a reply whose thinking the
+        template omits. Returns None instead of a list if this rendering fails, or if its text differs from the
+        text of `rendered` outside the thinking.
     """
     turns, msgs = rendered.list_turns(), list(rendered.sample.msgs)
     if len(turns) != len(rendered.all_replies):
@@ -132,9 +133,12 @@ def _list_replies(rendered: ReplySpans) -> list[Span]:
 
 
 def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
-    """Returns the text of the conversation without some blocks of a message.
+    """Returns the text of the conversation without the blocks at the indexes `numbers` of a message.
 
-    If the template refuses the conversation without these blocks, a placeholder replaces their text.
+    If the template refuses this conversation, text and thinking blocks are kept, with a placeholder as text.
+
+    Raises:
+        MessageError: The template refuses both conversations.
     """
     msgs = list(rendered.sample.msgs)
     for is_replaced in (False, True):
@@ -149,7 +153,10 @@ def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) 
 
 
 def _replace_blocks(msg: Msg, numbers: Collection[int], *, is_replaced: bool) -> Msg:
-    """Returns a message without some blocks. If `is_replaced`, texts and thinking become a placeholder instead."""
+    """Returns a copy of a message without the blocks at the indexes `numbers`.
+
+    If `is_replaced` is True, text and thinking blocks at these indexes are kept, with a placeholder as text.
+    """
     blocks = [
         block if number not in numbers else _replace_text(block) if is_replaced else None
         for number, block in enumerate(msg.blocks)
@@ -165,7 +172,10 @@ def _replace_text(block: Block) -> Block | None:
 
 
 def _get_content(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
-    """Returns the texts, thinking and tool names of blocks, joined with line breaks, without outer white space."""
+    """Returns the texts, thinking and tool names of the blocks at the indexes `numbers` of a message.
+
+    The pieces are joined with line breaks. White space at both ends is removed.
+    """
     blocks = [rendered.sample.msgs[index].blocks[number] for number in numbers]
     texts = [
         block.text

@@ -38,10 +38,11 @@ class ChatMessageReader:
 
     Attributes:
         content: Reader for the content of the messages.
-        keeps_none: True to keep arguments of calls with the value None. False to omit these arguments, because the
-            package `datasets` adds them.
-        call_count: Number of tool calls that were read.
-        open_calls: Tool names of the calls without a result, by call id.
+        keeps_none: True to keep arguments of tool calls whose value is None. False to omit these arguments,
+            because the package `datasets` adds such arguments.
+        call_count: Number of tool calls that were read, plus the numbers that were skipped because an open call
+            has this id.
+        open_calls: Tool names of the tool calls without a result, by call id.
         weights: Weights of the messages that were read. None for a message without a weight.
     """
 
@@ -50,16 +51,16 @@ class ChatMessageReader:
         self.keeps_none = keeps_none
         self.call_count = 0
         self.open_calls: dict[str, str] = {}
-        self._open_ids: dict[str, dict[str, None]] = {}  # ids of the open calls of each tool, in their order
+        self._open_ids: dict[str, dict[str, None]] = {}  # ids of the open calls, by tool name
         self.weights: list[MessageWeight] = []
 
     def read_column(self, row: Mapping[str, Any], column: str, role: Literal["user", "assistant"]) -> list[Msg]:
-        """Returns the messages of a column. Returns an empty list if the row has no such column.
+        """Returns the messages of a column. Empty if the row has no such column, or its value is None.
 
         The column is a list of messages, or the text of a single message with the role `role`.
 
         Raises:
-            MessageError: The column is neither a text nor a list, or a message is invalid.
+            MessageError: The column is neither a string nor a list, or a message is invalid.
         """
         value = row.get(column)
         if isinstance(value, str):
@@ -211,7 +212,7 @@ def build_msg(
     keys: AbstractSet[str],
     place: str,
 ) -> Msg:
-    """Returns a message. Its metadata has the values whose keys are not in `keys`, except None values.
+    """Returns a message whose metadata contains the values whose keys are not in `keys`. Omits None and NaN.
 
     Raises:
         MessageError: JSON cannot represent a value.
@@ -261,7 +262,8 @@ def read_weight(values: Mapping[str, Any], place: str) -> Weight:
     """Returns the weight of a message. Returns None if the message has no `weight` and no `masked`.
 
     Raises:
-        MessageError: The weight is neither 0 nor 1, or `masked` contradicts the weight.
+        MessageError: `weight` is neither 0 nor 1, `masked` is neither true nor false, or `masked` contradicts
+            `weight`.
     """
     weight, masked = values.get("weight"), values.get("masked")
     if weight is None is masked:

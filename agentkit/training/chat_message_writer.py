@@ -58,7 +58,7 @@ class ChatMessageWriter:
     def write(self, msg: Msg, weight: MessageWeight, list_place: str, index: int) -> list[dict[str, Any]]:
         """Returns a message as one or several dicts.
 
-        `list_place` and `index` are the place of the message in losses and errors: `list_place[index]`.
+        Losses and errors name the place of the message with `list_place` and `index`, for example `msgs[3]`.
 
         Raises:
             MessageError: A tool call has no name, or a call or result has no id.
@@ -79,7 +79,7 @@ class ChatMessageWriter:
             self.losses.check_weight(weight, place)
             return results
         if results and self.has_weights and msg.role == "assistant" and not msg.tool_uses and weight is None:
-            weight = 0  # text beside tool results is no reply, so `tokenize` does not train the text
+            weight = 0  # text beside tool results is not a reply, and must not be trained
         others = self._add_fields(self._write_blocks(msg, place), msg, weight, place)
         if not results:
             return [others]

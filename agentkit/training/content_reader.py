@@ -48,7 +48,7 @@ class ContentReader:
         return cls([*get_list(row, "images", ""), *([] if image is None else [image])])
 
     def read(self, content: object, place: str) -> list[Block]:
-        """Returns the blocks of message content: a text, a list of parts, or None.
+        """Returns the blocks of message content, which is a string, a list of parts, or None (no blocks).
 
         Unknown keys of a part become the metadata of its block.
 
@@ -116,14 +116,14 @@ class ContentReader:
         return ImageBlock(source, metadata=metadata)
 
     def place_images(self, msgs: list[Msg]) -> list[Msg]:
-        """Returns the messages that were read, with the images of the row.
+        """Returns the messages of the row, with all images of the row.
 
         If no message has a place for an image, all images are added to the start of the first user message, as in
         torchtune and trl.
 
         Raises:
-            MessageError: The number of places for images differs from the number of images, or there is no user
-                message.
+            MessageError: The messages have places for only a part of the images, or there are images, but neither
+                a place nor a user message.
         """
         remaining = list(self._remaining) if self.images else []
         if not remaining:

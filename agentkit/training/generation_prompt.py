@@ -76,7 +76,7 @@ def _render_earlier(render: Callable[..., str]) -> str:
 
 
 def locate_generation_prompt(text: str, start: int, prompts: Sequence[str]) -> tuple[int, int] | None:
-    """Returns the start and end of the generation prompt of a reply. Returns None if the reply has no prompt.
+    """Returns the start and end of the generation prompt of a reply. Returns None if no prompt is found.
 
     A template can place the start of a `{% generation %}` block before, inside or after the generation prompt. The
     function therefore looks for a generation prompt that begins or ends at `start`, or contains `start`.

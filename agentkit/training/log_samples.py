@@ -22,7 +22,7 @@ _TOKEN_IDS: Final = "token_ids"
 
 
 class LogSamples(Iterator[Sample]):
-    """Iterator over the samples of a log. `samples_from_log` creates it.
+    """Iterator over the samples of a log, created by `samples_from_log`.
 
     After an error, the iterator continues with the next reply.
 
@@ -60,7 +60,8 @@ class LogSamples(Iterator[Sample]):
 
         Raises:
             StopIteration: There are no further replies.
-            AgentkitError: The formatter cannot build the request of the reply, or some token ids are missing.
+            AgentkitError: The formatter cannot build the prompt of the reply, or the number of recorded token ids
+                is wrong.
         """
         for index in self._indexes:
             self.index = index
@@ -88,7 +89,8 @@ def find_token_ids(reply: Msg, place: str) -> list[Any]:
     """Returns the recorded token ids of a reply. Returns an empty list if the reply has no recorded ids.
 
     Raises:
-        MessageError: The number of ids from the server differs from `usage.output_tokens`.
+        MessageError: The server returned ids, and their number differs from `usage.output_tokens`. If
+            `output_tokens` is 0, the numbers are not compared.
     """
     metadata = reply.metadata or {}
     if _TOKEN_IDS in metadata:
@@ -114,12 +116,12 @@ def samples_from_log(
     """Returns an iterator over samples: one for each reply of the agents in a conversation.
 
     Each sample has the messages before the reply, and the reply with the weight 1. Earlier replies have the weight
-    0, because they are the trained replies of other samples. A reply at the start of the conversation has no
-    prompt, so it does not become a sample.
+    0, so that no reply is trained twice. A reply at the start of the conversation has no prompt, so it does not
+    become a sample.
 
     Pass the formatter that built the requests. Its history policy, its rules and its budget are then applied to
-    the messages before each reply. For the formatter of a chat template, agentkit checks that the messages of the
-    sample give the same text as the formatter's request. Without a formatter, the messages are unchanged.
+    the messages before each reply. For a `ChatTemplateFormatter`, agentkit checks that the template writes the
+    same text for these messages as for the request. Without a formatter, the messages are unchanged.
 
     If a server returned the token ids of a reply, as vLLM does with the parameter `return_token_ids`, the ids
     become `Sample.tokens`. A list in `metadata["token_ids"]` of the message replaces the ids of the server.

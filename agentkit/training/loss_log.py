@@ -18,9 +18,9 @@ from agentkit.training.sample import MessageWeight, Sample
 __all__ = ["LossLog"]
 
 _POSITIONS: Final = {"thinking": 0, "tool_use": 2}
-"""Position of each block type in a reply. All other blocks, such as texts and media, have the position 1."""
+"""Order of the blocks of a reply in a row: thinking, all other blocks such as texts and media (1), tool calls."""
 _SEPARATE_TYPES: Final = frozenset({*_POSITIONS, "tool_result"})
-"""Types of the blocks that are not in the field for the content."""
+"""Types of the blocks that a row stores outside of its field for the content."""
 
 
 @dataclass(slots=True)
@@ -69,16 +69,16 @@ class LossLog:
     def check_name(self, msg: Msg, viewer: str | None, place: str) -> None:
         """Adds a loss for the speaker name of a message, for formats without speaker names.
 
-        There is no loss if the name is the role of the message or the viewer.
+        There is no loss if the name is the role of the message, or is `viewer`.
         """
         if msg.name not in (msg.role, viewer):
             self.add(f"{place}.name", f"the format has no field for the name {msg.name!r}")
 
     def check_reply(self, msg: Msg, place: str) -> None:
-        """Adds the losses of a message, for formats with separate fields for thinking, content and tool calls.
+        """Adds the losses of the blocks of a message, for formats that separate thinking, content and tool calls.
 
-        A reader of such a format returns the values of the three fields in this order, and expects thinking and
-        tool calls only in replies.
+        A reader of such a format returns thinking, content and tool calls in this order. The reader expects
+        thinking and tool calls only in replies.
         """
         last = -1
         blocks = msg.blocks
@@ -105,10 +105,10 @@ class LossLog:
     def check_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:
         """Adds the losses of a tool call.
 
-        `is_text` is True if the format stores the arguments as JSON text. Otherwise, it stores them as an object.
+        If `is_text` is True, the format stores the arguments as JSON text. Otherwise, the format stores an object.
 
         Raises:
-            MessageError: The call has no name or no id.
+            MessageError: The tool call has no name or no id.
         """
         _check_text(call.name, place, "the tool call has no name")
         _check_text(call.id, place, "the tool call has no id")
@@ -144,9 +144,9 @@ class LossLog:
         if not isinstance(output, str):
             texts = [item for item in output if isinstance(item, TextBlock)]
             if len(texts) == len(output) > 1:
-                self.add(place, "the format joins the texts of a tool result")
+                self.add(place, "the format joins the text blocks of a tool result into one text")
             elif len(texts) < len(output) and result.is_error:
-                self.add(place, "the format can mark a result as an error only if its output is a text")
+                self.add(place, "the format can mark a result as an error only if the output has no media")
         if not result.is_error and split_error_mark(result.listing)[1]:
             self.add(place, "a reader treats the result as an error, because its text starts with [error]")
 

@@ -114,7 +114,7 @@ def _write_text(msg: Msg, place: str, losses: LossLog) -> str:
         if block.type != "text":
             losses.add_block(block, f"{place}.content[{index}]")
         elif index:
-            losses.add(f"{place}.content[{index}]", "the format joins the texts of a message")
+            losses.add(f"{place}.content[{index}]", "the format joins the text blocks of a message into one text")
     return msg.text
 
 

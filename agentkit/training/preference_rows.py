@@ -25,11 +25,11 @@ _OPENAI: Final = ("input", "preferred_output", "non_preferred_output")
 def read_preference(row: dict[str, Any], system: str | None) -> Sample:
     """Returns the sample of a row with the columns `chosen` and `rejected`, and optionally `prompt`.
 
-    Each column contains a list of messages or a text. Rows of OpenAI's preference fine-tuning are read too. These
-    rows have the columns `input`, `preferred_output` and `non_preferred_output`.
+    Each column contains a list of messages or a text. Also reads rows of OpenAI's preference fine-tuning, with the
+    columns `input`, `preferred_output` and `non_preferred_output`.
 
-    Weights of the chosen conversation become the weights of the sample. A weight of a rejected message becomes its
-    metadata, because a sample has no weights of rejected messages.
+    Weights of the chosen conversation become the weights of the sample. A sample has no weights of rejected
+    messages. The weight of a rejected message is therefore the value `weight` in the metadata of this message.
 
     Raises:
         MessageError: The row is invalid.

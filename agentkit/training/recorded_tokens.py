@@ -97,7 +97,11 @@ def _list_recorded(
     special: Collection[int],
     train_thinking: bool,
 ) -> Iterator[tuple[int, int, Sequence[int]]]:
-    """Yields, for each recorded reply, the start and end of the replaced text, and the recorded ids."""
+    """Yields the start and end of the replaced text, and the recorded ids, for each reply with recorded ids.
+
+    Raises:
+        MessageError: Recorded ids contradict the text of their reply, or cannot replace this text.
+    """
     stop = rendered.template.check().stop_token
     stop_ids = list(encode_checked(encode, stop)[0]) if stop else []
     tokens = rendered.sample.tokens or {}
@@ -120,7 +124,7 @@ def _list_recorded(
                 others = recorded[: -len(stop_ids)]
                 is_stopped = _find_missing(rendered.sample.msgs[index].blocks, decode(others) or "") is None
             elif decode is not None and recorded[-1] in special:
-                # The model can have another stop token than the template, such as <|eom_id|> for <|eot_id|>.
+                # The model may write a different stop token from the template: <|eom_id|> instead of <|eot_id|>.
                 is_stopped = not reply.removesuffix(stop).rstrip().endswith(decode(recorded[-1:]) or "")
             end = start + len(reply) - (0 if is_stopped else len(stop))
         yield start, end, recorded
@@ -139,7 +143,7 @@ def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
         raise MessageError(place, reason, "Train the whole reply, or remove its token ids.")
     if not rendered.is_unchanged(index):
         name = rendered.template.name
-        reason = f"messages after the reply change its text or its prompt in the chat template {name!r}"
+        reason = f"the chat template {name!r} changes the text of the reply or its prompt if messages follow"
         raise MessageError(place, reason, "Pass each sample that split_rewritten() returns.")
     spans = rendered.find_reply(index)
     if not spans:
@@ -162,16 +166,20 @@ def _check_text(blocks: Sequence[Block], place: str, recorded: list[int], decode
     """Raises an error if the text of the recorded ids lacks a text of the reply. White space is ignored."""
     text = decode(recorded)
     if text is None:
-        raise MessageError(place, "the tokenizer has no token for a recorded id", _ADVICE)
+        unknown = next(id for id in recorded if decode([id]) is None)
+        raise MessageError(place, f"the tokenizer has no token for the recorded id {unknown}", _ADVICE)
     missing = _find_missing(blocks, text)
     if missing is not None:
         written, expected = shorten_repr(text, 60), shorten_repr(missing, 60)
-        reason = f"the recorded token ids have the text {written}, which does not contain {expected}"
+        reason = f"the recorded token ids decode to the text {written}, which does not contain {expected}"
         raise MessageError(place, reason, _ADVICE)
 
 
 def _find_missing(blocks: Sequence[Block], text: str) -> str | None:
-    """Returns the first text of a block that `text` does not contain, or None. White space is ignored."""
+    """Returns the first text of a block that `text` does not contain. White space is ignored.
+
+    Returns None if `text` contains the texts of all blocks.
+    """
     written = "".join(text.split())
     return next((item for item in map(_get_content, blocks) if "".join(item.split()) not in written), None)
 

@@ -33,7 +33,7 @@ _TAIL: Final = 500
 
 
 class _FoundReply(NamedTuple):
-    """Span of a reply, with the field `is_served` of its prompt."""
+    """Span of a reply, and the value of `ReplyPrompt.is_served` for its prompt."""
 
     span: Span
     is_served: bool
@@ -200,16 +200,20 @@ class ReplySpans(ServedText):
         return len(text)
 
     def _render_end(self, index: int) -> str:
-        """Renders the messages up to a message, without tokens and white space that only the last message has."""
+        """Returns the text of the messages up to and including a message.
+
+        Removes white space, the eos token and the bos token from the end, because some templates write them only
+        after the last message.
+        """
         text = self.render_start(index + 1).rstrip()
         for name in ("eos_token", "bos_token"):
             text = text.removesuffix(self.template.special_tokens.get(name) or "").rstrip()
         return text
 
     def _has_tail(self, index: int) -> bool:
-        """Returns True if later messages did not change the last characters of a message.
+        """Returns True if later messages did not change the last characters of the text up to a message.
 
-        This check is faster than `_find_end`.
+        The function compares only the last characters, which is faster than `_find_end`.
         """
         tails = (self.whole or self).tails
         if index not in tails:

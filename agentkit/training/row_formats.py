@@ -80,7 +80,11 @@ class RowFormat:
     shared_columns: tuple[str, ...] = ()
 
     def write_rows(self, sample: Sample, losses: LossLog, first: Sample) -> list[dict[str, Any]]:
-        """Returns the rows of a sample. Columns in `Sample.extra` do not replace the columns of the format."""
+        """Returns the rows of a sample.
+
+        Omits each column of `Sample.extra` whose value is None, or that the format itself uses. These columns
+        are added to `losses`.
+        """
         if sample.extra:
             sample = replace(sample, extra=self._select_columns(sample.extra, losses))
         if sample.viewer is not None:

@@ -14,7 +14,7 @@ from agentkit.formatting.formatter import check_messages
 from agentkit.json_values import replace_surrogates
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_messages
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import describe_value, shorten_repr
 from agentkit.training.row_formats import FormatName, find_format
 from agentkit.training.sample import Sample
 
@@ -22,7 +22,7 @@ __all__ = ["RowReader", "load_rows"]
 
 
 class RowReader(Iterator[Sample]):
-    """Iterator over the samples of rows. `load_rows` creates it.
+    """Iterator over the samples of rows, created by `load_rows`.
 
     After an error in a row, the iterator continues with the next row.
 
@@ -44,9 +44,10 @@ class RowReader(Iterator[Sample]):
         check_option("on_error", on_error, Callable | None, "Pass a function that takes an error.")
         value: object = rows
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-            type_name = type(cast("object", value)).__name__
             advice = "Pass an open file, or a list of dicts or lines."
-            raise OptionError("rows", f"expected an iterable of rows, got {type_name}", advice)
+            raise OptionError(
+                "rows", f"expected an iterable of rows, got {describe_value(cast('object', rows))}", advice
+            )
         if prompt is not None and format != "recording":
             raise OptionError(
                 "prompt",
@@ -69,8 +70,8 @@ class RowReader(Iterator[Sample]):
 
         Raises:
             StopIteration: There are no further rows.
-            MessageError: The row is invalid, or the rows are a text file that is not UTF-8. The place of an error
-                in a row begins with the line number.
+            MessageError: A row is invalid and `on_error` is None, or the rows are a text file that is not UTF-8.
+                The place of an error in a row begins with the line number.
         """
         try:
             for row in self._rows:
@@ -87,7 +88,11 @@ class RowReader(Iterator[Sample]):
         raise StopIteration
 
     def _read_or_report(self, row: object) -> Sample | None:
-        """Returns the sample of a row. For an invalid row, calls `on_error` and returns None."""
+        """Returns the sample of a row. For an invalid row, calls `on_error` and returns None.
+
+        Raises:
+            MessageError: The row is invalid, and `on_error` is None.
+        """
         try:
             return self._read(row)
         except InputError as error:
@@ -162,7 +167,7 @@ def load_rows(
     - `openai`: `messages`, and optionally `tools` and `images`. Replies can have tool calls and a `weight`. Also
       rows of torchtune, whose messages have the keys `masked`, `ipython` and `eot`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
-      `conversations`. Only the replies in `completion` are trained. trl also trains its other messages.
+      `conversations`. Only the replies in `completion` are trained. trl itself trains all of its messages.
     - `dspy`: rows of `format_finetune_data` of DSPy.
     - `sharegpt`: `conversations` with the keys `from` and `value`, and optionally `system`, `tools` and `images`.
     - `alpaca`: `instruction`, `input` and `output`, and optionally `system` and `history`. The user message is the
@@ -171,8 +176,8 @@ def load_rows(
       texts of Stanford's Alpaca. For torchtune's `train_on_input`, pass `train_on="all"` to `tokenize`.
     - `input_output`: `input` and `output`.
     - `prompt_completion`: the texts `prompt` and `completion`.
-    - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning. The
-      weights belong to the chosen conversation. A weight of a rejected message becomes its metadata.
+    - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning.
+      Weights of chosen messages become weights of the sample. Weights of rejected messages become metadata.
     - `atif`: one trajectory of the Agent Trajectory Interchange Format per row. The steps are numbered from 1.
     - `recording`: results of `compare` as dicts. For the file of `compare(record=…)`, pass `prompt`. The sample
       does not contain the model, its options, usage, times and costs.
@@ -180,7 +185,7 @@ def load_rows(
     Other columns become `Sample.extra`. Unknown keys of messages, content parts, tool calls and tools become their
     metadata. A row with content that a sample cannot contain, such as a file or a video, is invalid.
 
-    Some values are read as others:
+    Some values are converted:
 
     - The role `developer` becomes `system`.
     - A column, key or argument with the value None counts as missing, because the package `datasets` adds such

@@ -27,7 +27,7 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     The column `tools` or `functions` contains the tools as a list or as JSON text.
 
     Raises:
-        MessageError: The column does not contain tools, or both columns do.
+        MessageError: The column does not contain tools, or both columns contain tools.
     """
     key = "tools" if row.get("tools") else "functions"
     tools: object = row.get(key)

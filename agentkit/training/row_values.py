@@ -33,7 +33,7 @@ def get_text(values: Mapping[str, Any], key: str, place: str) -> str:
     """Returns the text under a key of a row or message. Empty if the value is None or the key is missing.
 
     Raises:
-        MessageError: The value is not a text.
+        MessageError: The value is not a string.
     """
     value = values.get(key)
     if value is None:
@@ -129,14 +129,14 @@ def drop_none(value: Any) -> Any:
 
 
 def parse_if_text(value: object, place: str) -> Any:
-    """Parses a value if it is JSON text. Returns other values unchanged.
+    """Parses a string as JSON. Returns any other value unchanged.
 
     Raises:
-        MessageError: The text is not JSON.
+        MessageError: The string is not JSON.
     """
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        refuse(place, f"the text is not JSON ({error})")
+        refuse(place, f"expected JSON text, got {shorten_repr(value, 60)} ({error})")

@@ -15,12 +15,12 @@ __all__ = ["RowWriter", "dump_rows"]
 
 
 class RowWriter(Iterator[dict[str, Any]]):
-    """Iterator over the rows of samples. `dump_rows` creates it.
+    """Iterator over the rows of samples, created by `dump_rows`.
 
     After an error, the iterator continues with the next sample.
 
     Attributes:
-        index: Index of the sample that was written last. -1 before the first sample.
+        index: Index of the sample that was read last, even if writing its rows failed. -1 before the first sample.
     """
 
     def __init__(
@@ -46,17 +46,19 @@ class RowWriter(Iterator[dict[str, Any]]):
 
         Raises:
             StopIteration: There are no further samples.
-            MessageError: The format cannot represent the sample.
+            MessageError: The format cannot represent the next sample, or `on_loss` is `raise` and there is a loss.
+            OptionError: The next sample is not a `Sample`.
         """
         if not self._rows:
             self._rows = self.write(next(self._samples))
         return self._rows.pop(0)
 
     def write(self, sample: Sample) -> list[dict[str, Any]]:
-        """Returns the rows of the next sample. For `trl`, the first sample determines the columns.
+        """Returns the rows of `sample`, and increases `index`. For `trl`, the first sample determines the columns.
 
         Raises:
-            MessageError: The format cannot represent the sample.
+            MessageError: The format cannot represent the sample, or `on_loss` is `raise` and there is a loss.
+            OptionError: `sample` is not a `Sample`.
         """
         self.index += 1
         if type(sample) is not Sample:
@@ -102,7 +104,7 @@ def dump_rows(
       keeps timestamps, and `recording` keeps the messages unchanged.
     - the viewer. A reply of another agent gets the weight 0 if its weight is None.
     - the name and the role of a message with tool results. Each result becomes a separate message.
-    - the weight 1 of replies in formats without weights, because they train all replies.
+    - the weight 1 of replies in formats without weights, because such formats train all replies.
     - the original JSON text of arguments in formats that store an object, and all call ids in `sharegpt`.
 
     Rows do not distinguish a string from a list with one text block, or an empty string from an empty list.

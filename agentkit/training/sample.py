@@ -50,7 +50,7 @@ class Sample:
     Raises:
         MessageError: A message or tool is invalid.
         EmptyConversationError: There are no messages.
-        OptionError: A weight, an index or another value is invalid.
+        OptionError: A weight, an index in `tokens` or another value is invalid.
 
     Example:
         >>> msgs = [Msg("Bob", "Hello.", "user"), Msg("Friday", "Hi.", "assistant")]
@@ -190,7 +190,7 @@ def _check_number(place: str, weight: object) -> Weight:
     if weight is None:
         return None
     if not isinstance(weight, int | float) or weight not in (0, 1):
-        raise OptionError(place, f"expected a weight, got {shorten_repr(weight, 60)}", _WEIGHTS)
+        raise OptionError(place, f"expected 0, 1 or None, got {shorten_repr(weight, 60)}", _WEIGHTS)
     return int(weight)
 
 

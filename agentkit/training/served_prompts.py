@@ -66,10 +66,11 @@ class ServedPrompts:
         return request
 
     def build(self, msgs: list[Msg]) -> ServedPrompt:
-        """Returns the prompt for a conversation. A budget cuts the same messages as in the request.
+        """Returns the prompt that the formatter's request contains for a conversation.
 
         Raises:
-            InputError: The messages or tools are invalid.
+            InputError: The messages or tools are invalid, or the chat template writes a different text for the
+                messages of the prompt than for the request.
             BudgetError: Even the smallest request does not fit the budget.
             TemplateError: The chat template refuses the conversation.
         """

@@ -33,10 +33,10 @@ _RENDER_OPTIONS: Final = frozenset({"chat_template", "continue_final_message", "
 
 
 class ReplyPrompt(NamedTuple):
-    """Prompt of a reply in a text.
+    """Position of the prompt of a reply at the start of a text.
 
     Attributes:
-        end: End of the prompt.
+        end: End of the prompt, as an index of the text.
         is_served: True if the text before the reply is the prompt that the model received. If the generation
             prompt opens thinking, the opening may be missing before a reply without recorded token ids.
     """
@@ -53,8 +53,8 @@ class ServedText:
         sample: The sample.
         template: Chat template of the model.
         now: Time that the template reads. None means the current local time.
-        whole: Sample that starts with the messages of this sample, and whose renderings are used again. None if
-            there is no such sample.
+        whole: Sample that starts with the messages of this sample. Its renderings are reused for this sample.
+            None if there is no such sample.
     """
 
     sample: Sample
@@ -80,7 +80,7 @@ class ServedText:
         if not index or index not in self.all_replies or not self.prompts:
             return None
         if self.chat.spans and index not in (self.sample.tokens or {}):
-            return None  # the template decides which texts are trained
+            return None  # the template's {% generation %} blocks are positions in the rendered conversation
         try:
             if self.last_prompt and self.last_prompt.is_served:
                 return None
@@ -102,7 +102,7 @@ class ServedText:
         return self.find_prompt(self.chat.text, len(self.sample.msgs) - 1)
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
-        """Renders messages with the tools of the sample. `is_open` adds a generation prompt to the end."""
+        """Renders messages with the tools of the sample. If `is_open` is True, adds a generation prompt."""
         variables = self.sample.variables
         for name in sorted(variables.keys() & _OPTIONS):
             place = f"extra.chat_template_kwargs.{name}"
@@ -183,7 +183,7 @@ class ServedText:
         return replace(self.sample, viewer=None).replies
 
     def find_prompt(self, text: str, index: int) -> ReplyPrompt | None:
-        """Returns the prompt of a reply at the start of `text`. None if `text` does not start with the prompt."""
+        """Returns the prompt of a reply at the start of `text`. Returns None if `text` starts differently."""
         end = self.match_start(text, index, is_open=True)
         is_whole = end is not None or index not in (self.sample.tokens or {})
         if end is None and len(self.prompts) > 1:
@@ -199,5 +199,5 @@ class ServedText:
 
     @cached_property
     def tails(self) -> dict[int, tuple[int, str]]:
-        """Positions and last characters of messages, by the index of the message (see `ReplySpans`)."""
+        """Cache of `ReplySpans._has_tail`: position and text of the last characters of each message."""
         return {}

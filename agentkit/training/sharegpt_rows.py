@@ -199,13 +199,19 @@ def _write_result(block: Any, losses: LossLog, place: str) -> str:
 
 
 def _check_results(sample: Sample, losses: LossLog) -> None:
-    """Adds a loss for each result that a reader would assign to another call. The format has no call ids."""
+    """Adds a loss for each repeated call id, and for each result that a reader would assign to a wrong tool call.
+
+    The format has no call ids. A reader assigns the results to the open tool calls in order.
+
+    Raises:
+        MessageError: There is no open tool call before a result.
+    """
     opened: list[str] = []
     ids: set[str] = set()
     for index, msg in enumerate(sample.msgs):
         if not msg.features & Feature.TOOL:
             continue
-        for call in () if msg.tool_results else msg.tool_uses:  # calls beside results are not written
+        for call in () if msg.tool_results else msg.tool_uses:  # calls beside tool results are not written
             if call.id in ids:
                 losses.add(
                     f"msgs[{index}]", f"the format has no call ids, and two tool calls have the id {call.id!r}"

@@ -82,14 +82,16 @@ def tokenize(
 
     A template can mark replies with `{% generation %}` blocks. With other templates, `tokenize` also renders the
     conversation up to the start and up to the end of each reply. These renderings are slow for long conversations
-    only if the template has its loop over the messages inside a macro or block, or if it reads the number of
-    messages for each message.
+    in two cases. The template's loop over the messages is inside a macro or block. Or the template reads the
+    number of messages for each message.
 
-    The text of a sample that ends with a reply starts with the prompt that the model received, even if the
-    template writes this prompt in another way when the reply follows. There are two exceptions. A template with
-    `{% generation %}` blocks decides which text is trained. And if the generation prompt opens thinking, but the
-    template writes no thinking, as with DeepSeek R1, the sample has neither the opening nor the thinking. To train
-    the thinking of such a model, record its token ids in `Sample.tokens`.
+    If a sample ends with a reply, its text starts with the prompt that the model received. The template may write
+    this prompt differently when a reply follows. There are two exceptions:
+
+    - If the template has `{% generation %}` blocks and the reply has no recorded token ids, the text is the
+      conversation as the template renders it.
+    - Some generation prompts open thinking, but the template then writes no thinking (DeepSeek R1). The text then
+      has neither the opening nor the thinking. To train the thinking, record its token ids in `Sample.tokens`.
 
     Finding replies fails if later messages change the text of earlier messages, for example if the template omits
     earlier thinking. In this case, pass each sample that `split_rewritten` returns. `train_on="last"` then trains
@@ -106,7 +108,8 @@ def tokenize(
         train_generation_prompt: True also trains the text that opens a reply, such as `<|im_start|>assistant`. The
             model never writes this text.
         max_tokens: Maximum number of tokens. None means no limit. If tokens are removed, the template's
-            `eos_token` replaces the last remaining token, and is not trained.
+            `eos_token` replaces the last remaining token, unless this token is the `eos_token`. The added
+            `eos_token` is not trained.
         side: Side on which tokens are removed. `right` keeps the first tokens, and `left` keeps the last tokens.
         now: Time that the template reads. None means the current local time.
 
@@ -114,8 +117,8 @@ def tokenize(
         The token ids, the loss mask, the labels, and the trained spans.
 
     Raises:
-        MessageError: A message cannot be found in the rendered text, a message has a tool result and other
-            content, or recorded token ids cannot replace the text of their reply.
+        MessageError: A message cannot be found in the rendered text, or has a tool result and other content. Or
+            recorded token ids cannot replace the text of their reply.
         OptionError: An option is invalid.
         TemplateError: The template refuses the messages.
 
@@ -186,7 +189,10 @@ def _find_eos(template: ChatTemplate, encode: Encode) -> int | None:
 def _truncate(
     ids: list[int], spans: list[Span], max_tokens: int, side: Side, eos: int | None
 ) -> tuple[list[int], list[Span]]:
-    """Removes tokens on one side, and replaces the last remaining token with `eos`, as torchtune does."""
+    """Removes tokens on one side, and replaces the last remaining token with `eos`, as torchtune does.
+
+    If `eos` is None, the last remaining token is kept.
+    """
     first = 0 if side == "right" else len(ids) - max_tokens
     remaining = ids[first : first + max_tokens]
     end = max_tokens

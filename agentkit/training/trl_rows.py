@@ -1,7 +1,7 @@
 """Rows of trl: chat messages, a prompt with a completion, or preference pairs.
 
-A completion is one reply, because trl trains all messages of a completion. In this form, a sample with several
-trained replies becomes several rows.
+A completion is one reply, because trl trains all messages of a completion. A sample with several trained replies
+therefore becomes several rows with a prompt and a completion.
 """
 
 from __future__ import annotations

@@ -300,9 +300,9 @@ def test_recorded_ids_are_always_those_of_the_result(texts: list[tuple[str, str]
 @each_case(
     ("ids", "error"),
     {
-        "other text": (spell("Here."), r"have the text 'Here.', which does not contain 'There.'"),
-        "part of the text": (spell("There"), "have the text 'There', which does not contain 'There.'"),
-        "unknown id": ([1_000_000], "the tokenizer has no token for a recorded id"),
+        "other text": (spell("Here."), r"decode to the text 'Here.', which does not contain 'There.'"),
+        "part of the text": (spell("There"), "decode to the text 'There', which does not contain 'There.'"),
+        "unknown id": ([1_000_000], "the tokenizer has no token for the recorded id 1000000"),
         "with the next turn": (
             [*spell("There."), *STOP, *spell("\n"), *PROMPT[:1]],
             "continue after the stop token",

@@ -637,7 +637,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
         {"messages": [{"role": "tool", "content": "a"}]},
         "there is no open tool call before the result",
     ),
-    "tools": ("openai", {"messages": [_MESSAGE], "tools": "{"}, "line 1, tools: the text is not JSON"),
+    "tools": ("openai", {"messages": [_MESSAGE], "tools": "{"}, "line 1, tools: expected JSON text, got"),
     "a tool": ("openai", {"messages": [_MESSAGE], "tools": [{}]}, "the name of the tool is empty"),
     "a speaker": ("sharegpt", {"conversations": [{"from": "x", "value": "a"}]}, "expected a speaker"),
     "no prompt": ("alpaca", {"output": "a"}, "instruction: the row has no text in this column"),
