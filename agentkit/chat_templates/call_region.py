@@ -68,7 +68,7 @@ class CallForm:
         self.is_call_text = is_json and (field.transform is None or "{content}" in (field.transform, function))
 
     def find_text(self, part: str, captures: Mapping[str, str]) -> str:
-        """Returns the name or the id of a call, from a marker or from a constant in the response template.
+        """Returns the name or the id of a tool call, from a marker or from a constant in the response template.
 
         Returns an empty string if neither contains the value.
 
@@ -80,7 +80,7 @@ class CallForm:
         return captures.get(text[1:-1], "") if text.startswith("{") else text
 
     def read_calls(self, text: str, captures: Mapping[str, str], first: _Call | None) -> list[_Call]:
-        """Returns the calls of a region.
+        """Returns the tool calls of a region.
 
         If the text is invalid or a call has no name, the list has at most the first call.
 
@@ -107,7 +107,7 @@ class CallForm:
         return [_keep_streamed(first, calls[0]), *calls[1:]] if is_named else [first]
 
     def is_complete(self, call: _Call) -> bool:
-        """Returns True if a call is complete although the reply ended before the marker after its region."""
+        """Returns True if a tool call is complete although the reply ended before the marker after its region."""
         arguments = call.arguments
         if isinstance(arguments, str):
             return not self.needs_end and parse_arguments(arguments) is not None
@@ -174,7 +174,7 @@ class CallRegion:
             self._find_start("".join(self._pieces))
 
     def _find_start(self, text: str) -> None:
-        """Begins the first call if the text contains its name and the start of its arguments."""
+        """Begins the first tool call if the text contains its name and the start of its arguments."""
         match = _CALL_START.match(text)
         if match is None or match.end() == len(text):
             self._is_searching = len(text) < _MAX_START
@@ -186,7 +186,7 @@ class CallRegion:
             self._first.add(text[start:])
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. If no call is found, the region and its markers become a text block."""
+        """Ends the region. If no tool call is found, the region and its markers become a text block."""
         text, first = "".join(self._pieces), self._first
         streamed = None if first is None else first.read(text)
         if streamed is not None and not streamed.has_more:
@@ -226,14 +226,16 @@ class CallRegion:
 
 
 class _StreamedCall(TextRegion):
-    """Call whose argument text is added to the reply while it arrives. White space around the text is removed.
+    """Tool call whose argument text is added to the reply while the text arrives.
+
+    White space around the argument text is removed.
 
     Args:
         builder: Builder of the reply.
         key: Key of the block.
-        id: Id of the call. Empty if it arrives later.
+        id: Id of the tool call. Empty if the id arrives later.
         name: Name of the tool.
-        scan: Scanner that finds the end of the arguments. None if all text of the region belongs to them.
+        scan: Scanner that finds the end of the arguments. None if all text of the region belongs to the arguments.
     """
 
     def __init__(
@@ -251,7 +253,7 @@ class _StreamedCall(TextRegion):
             self._builder.add_tool_call(self._key, piece=text)
 
     def read(self, text: str) -> _Call:
-        """Returns the call. `text` is the complete text of the region."""
+        """Returns the tool call. `text` is the complete text of the region."""
         if self._scan is None:
             return _Call(self._name, "", text.strip())
         start, end = self._scan.start, self._scan.end
@@ -300,10 +302,10 @@ class _ObjectScan:
 
 
 def _read_call(value: object) -> _Call:
-    """Reads a call `{"function": {"name": …, "arguments": …}}` or `{"name": …, "arguments": …}`.
+    """Reads a tool call `{"function": {"name": …, "arguments": …}}` or `{"name": …, "arguments": …}`.
 
     Raises:
-        ValueError: The value is not such a call.
+        ValueError: The value is not such a tool call.
     """
     if not isinstance(value, dict):
         raise ValueError(f"expected an object with a tool call, got {describe_value(value)}")
@@ -323,7 +325,7 @@ def _read_call(value: object) -> _Call:
 
 
 def _keep_streamed(first: _Call, call: _Call) -> _Call:
-    """Returns the streamed call with the id of the parsed call.
+    """Returns the streamed tool call with the id of the parsed tool call.
 
     The arguments of the two calls can differ, for example if the JSON text repeats a key. `has_more` is then True.
     """
@@ -340,7 +342,10 @@ def _read_name(match: re.Match[str]) -> str:
 
 
 def _find_first_call(text: str) -> _Call | None:
-    """Returns the first call in JSON text. Returns None if the text does not begin with a call that has a name."""
+    """Returns the tool call at the start of a JSON text: an object, or the first object of a list.
+
+    Returns None if the text does not start with a tool call that has a name and arguments.
+    """
     match = _CALL_START.match(text)
     name = _read_name(match) if match else ""
     if match is None or not name:

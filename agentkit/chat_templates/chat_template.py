@@ -202,6 +202,9 @@ class ChatTemplate:
             function: Function that takes the messages as dicts, and a dict of all other variables, and returns the
                 text.
             name: Name of the template in errors.
+
+        Raises:
+            OptionError: `function` is not callable.
         """
         check_option("function", function, Callable)
         return cls(None, name=name, function=function)
@@ -368,7 +371,7 @@ class ChatTemplate:
             TemplateError: The template is from `from_function`.
         """
         if self.function is not None:
-            raise TemplateError(self.name, "prefixes need a Jinja template, but this template is a function")
+            raise TemplateError(self.name, "prefix rendering requires a Jinja template, got a function")
         source, chat = self._prepare(msgs, tools, False, now, variables)
         return PrefixRenderer(source, chat, text, self.name)
 

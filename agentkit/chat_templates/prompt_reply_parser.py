@@ -72,7 +72,7 @@ class PromptReplyParser(StreamParserBase):
         self.reply.end(reason, native)
 
     def close(self) -> None:
-        """Adds the text that the parser still holds back, if the stream ended without a finish reason."""
+        """Adds the text that is still buffered, if the stream ended without a finish reason."""
         self._finish_text()
 
     def _finish_text(self) -> None:

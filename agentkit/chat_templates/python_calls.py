@@ -105,7 +105,7 @@ class _CallParser:
 
     def _add(self, values: dict[str, Any], key: str, value: Any) -> None:
         if key in values:
-            raise ValueError(f"the name {key!r} is used twice")
+            raise ValueError(f"the argument or key {key!r} occurs twice")
         values[key] = value
 
     def _value(self, depth: int) -> Any:

@@ -172,7 +172,7 @@ def _parse_nested(text: str, nested: Mapping[str, Any] | None) -> Any:
 
 
 def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Parses tags that match the option `tag_pattern`. Its groups are the keys and values of the result."""
+    """Parses tags. The groups `key` and `value` of `tag_pattern` are the keys and values of the result."""
     found: dict[str, list[Any]] = {}
     pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
     for match in pattern.finditer(text):

@@ -43,8 +43,8 @@ class ResponseField:
             becomes blocks has one block for each value in both cases.
         join: Text between the values of the field, which then become one text. Requires `repeats`. None keeps the
             list.
-        text_kind: Type of the text blocks or thinking blocks with the text of the field. None if the field becomes
-            no such block.
+        text_kind: Type of the blocks that contain the text of the field: text or thinking. None if the field
+            becomes no such block.
         strips: True to remove white space around the text of such a block.
     """
 

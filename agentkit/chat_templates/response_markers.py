@@ -122,7 +122,7 @@ def _read_on(match: re.Match[str]) -> str:
 
 
 def _join_literals(value: object, place: str) -> str:
-    """Returns a regular expression for several texts. At each index, it matches the longest possible text."""
+    """Returns a regular expression that matches one of several texts: the longest possible text at each index."""
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     texts = [item for item in items if isinstance(item, str) and item]
     if not texts or len(texts) != len(items):
@@ -226,7 +226,7 @@ class MarkerWatch:
         Returns:
             The first marker, and the number of characters before this marker. If several markers start at the same
             index, the result has the longest of them. If no marker is complete: None, and the number of characters
-            before the first possible start of a marker. The caller must hold back the characters from there on.
+            before the first possible start of a marker. The caller must buffer the characters from there on.
         """
         if is_end or len(text) - start > self._cached_length:
             return self._search_parts(text, start, is_end=is_end, skips_empty=skips_empty)

@@ -40,7 +40,7 @@ class ResponseReader(ResponseSplitter):
         Args:
             fields: Fields of the response template.
             builder: Builder of the message.
-            prompt: Text before the reply. The ids of calls for which the model wrote no id depend on this text.
+            prompt: Text before the reply. If the model wrote no id for a tool call, its id depends on this text.
             start: Text at the end of the prompt that is already part of the reply, such as `<think>`.
             tools: Tools by name.
         """

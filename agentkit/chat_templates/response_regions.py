@@ -37,8 +37,8 @@ class Region(Protocol):
 class TextRegion:
     """Region of text or thinking.
 
-    With `strips`, white space is held back until other text follows. The block then neither starts nor ends with
-    white space.
+    If `strips` is True, white space is buffered until other text follows. The block then neither starts nor ends
+    with white space.
 
     Attributes:
         kind: Type of the block: text or thinking.
@@ -83,7 +83,7 @@ class TextRegion:
 
 
 class ValueRegion:
-    """Region of a field that becomes no block. Its value becomes an item of `metadata["reply"]["fields"]`."""
+    """Region of a field whose value becomes an item of `metadata["reply"]["fields"]`, and not a block."""
 
     def __init__(self, builder: ReplyBuilder, field: ResponseField) -> None:
         self._builder = builder

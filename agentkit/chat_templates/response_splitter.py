@@ -2,14 +2,14 @@
 
 Idea
     Most characters cannot start a marker. The subclass receives text of such characters immediately. If a
-    character can start a marker, the parser holds back the text from this character on, until the parser knows
-    whether a marker starts there.
+    character can start a marker, the parser buffers the text from this character on, until it is certain whether a
+    marker starts there.
 
 Invariants
     - A marker counts only if no further text can change the match. So the regions do not depend on the pieces in
       which the reply arrives.
-    - The text that is held back is searched again only after its length has grown by an eighth. This keeps the
-      time proportional to the length of the text.
+    - The buffered text is searched again only after its length has grown by an eighth. This keeps the time
+      proportional to the length of the text.
     - A marker can match an empty text. At each index, at most one such match counts, so that the parser always
       ends.
 """
@@ -47,7 +47,7 @@ class ResponseSplitter(ABC):
         self._watch = fields.watches[self._field]
         self._held: list[str] = []
         self._length = 0  # number of characters in `_held`
-        self._next_search = 0  # value of `_length` at which the held text is searched again
+        self._next_search = 0  # value of `_length` at which the buffered text is searched again
         self._context: str = ""
         self._skips_empty = False  # True after a marker without text, until further text is processed
         self.consumed: list[str] = []
@@ -88,7 +88,7 @@ class ResponseSplitter(ABC):
             self._close({}, "")
 
     def _read(self, text: str, *, is_end: bool = False) -> None:
-        """Processes all markers in a text, and holds back the text from the start of a possible marker."""
+        """Processes all markers in a text, and buffers the text from the start of a possible marker on."""
         index, text = len(self._context), self._context + text
         while index < len(text) or is_end:
             found, count = self._watch.search(text, index, is_end=is_end, skips_empty=self._skips_empty)

@@ -127,8 +127,8 @@ class ResponseTemplate:
     ) -> Msg:
         """Parses the complete text of a reply.
 
-        Only markers and white space around markers are dropped. Arguments of a call that are invalid JSON stay
-        text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the text is in
+        Only markers and white space around markers are dropped. Arguments of a tool call that are invalid JSON
+        stay text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the text is in
         `reply_text` in the metadata of the block. A call without a name becomes a text block. Text after the end
         marker of the reply is in `metadata["reply"]["behind_end"]`. Text that belongs to no field is in
         `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field. The ids of calls are

@@ -28,6 +28,6 @@ def choose_template(templates: Mapping[str, str], name: str | None, has_tools: b
         reason = "the chat template has no Jinja text"
         raise OptionError("chat_template", reason, "Pass the text of a template as `jinja`.")
     if chosen not in templates:
-        reason = f"no template has the name {chosen!r}, only {', '.join(map(repr, sorted(templates)))}"
+        reason = f"no template is named {chosen!r} (existing names: {', '.join(map(repr, sorted(templates)))})"
         raise OptionError("chat_template", reason, "Pass one of these names.")
     return templates[chosen]

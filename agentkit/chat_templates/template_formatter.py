@@ -121,14 +121,18 @@ class ChatTemplateFormatter(FormatterBase):
         """Returns the plan of a request.
 
         Raises:
-            MessageError: A text has a control token, and `on_special_tokens` is `raise`. No file or URL was read
-                before this error.
+            MessageError: A text has a control token, and `on_special_tokens` is `raise`. The check runs before any
+                file or URL is read.
         """
         self._check_special_tokens(msgs, options)
         return await super().plan(msgs, model=model, **options)
 
     def lower(self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]) -> Plan:
-        """Returns the plan of a request without any I/O."""
+        """Returns the plan of a request without any I/O.
+
+        Raises:
+            MessageError: A text has a control token, and `on_special_tokens` is `raise`.
+        """
         self._check_special_tokens(msgs, options)
         return super().lower(msgs, model=model, **options)
 

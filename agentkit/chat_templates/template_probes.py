@@ -203,7 +203,10 @@ class TemplateProbe:
         )
 
     def writes_call_thinking_and_text(self) -> bool:
-        """Returns True unless the template writes thinking and text with tool calls, but not both in a message."""
+        """Returns True if the template can write thinking and text in one message with tool calls.
+
+        Also returns True if the template never writes thinking, or never writes text, beside tool calls.
+        """
         if not (self.writes_call_thinking and self.writes_call_texts):
             return True
         messages = [_USER, {**_CALL_WITH_TEXT, "reasoning_content": "Thinkingword"}, _RESULT]

@@ -111,7 +111,7 @@ def render_chat(
 
     Raises:
         TemplateError: The template is invalid, refuses the messages, exceeds a limit, or does not write the value
-            that the model continues.
+            that the model continues. Or the last message has no such value.
         MissingExtraError: The package jinja2 is not installed.
     """
     code, values = compile_chat(source, name), build_values(variables)
@@ -135,14 +135,14 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
     """Compiles a chat template. The results are cached.
 
     Raises:
-        TemplateError: The template is invalid, or is nested too deeply.
+        TemplateError: The template is invalid, too long or nested too deeply.
         MissingExtraError: The package jinja2 is not installed.
     """
     if len(source) > _MAX_SOURCE:
         raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
     try:
         return _compile(source)
-    except (RecursionError, MemoryError, SyntaxError) as error:  # of Python's compiler, for deep nesting
+    except (RecursionError, MemoryError, SyntaxError) as error:  # raised by Python's compiler for deep nesting
         raise TemplateError(name, "the template is nested too deeply") from error
     except ValueError as error:  # raised for a number with too many digits
         raise TemplateError(name, str(error)) from error

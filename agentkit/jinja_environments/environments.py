@@ -29,8 +29,9 @@ def prompt_environment(loader: BaseLoader | None = None) -> ImmutableSandboxedEn
     """Returns the environment for templates of prompts.
 
     The line break after a statement `{% … %}`, the spaces before a statement, and the last line break of a
-    template are removed. An undefined name is an error. Only texts, numbers, None, lists and dicts can be printed.
-    If a dict `query` has the key `items`, `query.items` is the value of this key and not the method of the dict.
+    template are removed. An undefined name is an error. Only texts, numbers, None, lists, tuples and dicts can be
+    printed. If a dict `query` has the key `items`, `query.items` is the value of this key and not the method of
+    the dict.
 
     The filters `yaml` and `json` convert a value to text. Both have the options `exclude_defaults`, `exclude_none`
     and `exclude_fields`. The filter `json` also has the option `indent`. The function `fail(message)` ends the

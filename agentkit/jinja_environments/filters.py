@@ -1,7 +1,7 @@
 """Filters `yaml` and `json` of prompts, and the filter `tojson` of chat templates.
 
-The filters of prompts can exclude fields of dicts. A `TemplateRecord` is a dict that knows which of its fields
-have their default value.
+The filters of prompts can exclude fields of dicts. A `TemplateRecord` is a dict that also stores the names of the
+fields with their default value.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write_yaml(
     exclude_none: bool = False,
     exclude_fields: str | Sequence[str] = (),
 ) -> str:
-    """Returns a value as YAML text, without some fields. This is the filter `yaml`.
+    """Returns a value as YAML text, without the excluded fields. This is the filter `yaml`.
 
     Args:
         value: JSON value.
@@ -62,7 +62,7 @@ def write_json(
     exclude_fields: str | Sequence[str] = (),
     indent: int | None = None,
 ) -> str:
-    """Returns a value as JSON text, without some fields. This is the filter `json`.
+    """Returns a value as JSON text, without the excluded fields. This is the filter `json`.
 
     Args:
         value: JSON value.
@@ -116,7 +116,7 @@ def _get_encoder(
 
 
 def _exclude_fields(value: object, names: str | Sequence[str]) -> object:
-    """Returns a value without some of its fields. The fields must exist, so that a misspelled name is an error."""
+    """Returns a value without the fields `names`. The fields must exist, so that a misspelled name is an error."""
     excluded = [names] if isinstance(names, str) else list(names)
     if not excluded:
         return value

@@ -58,7 +58,13 @@ def count_item(value: Any) -> Any:
 
 
 def _limit_filter(function: Callable[..., Any], check: _Check | None) -> Callable[..., Any]:
-    """Adds limits to a filter. `check` gets the arguments of the filter, and returns the value to filter."""
+    """Returns a filter with limits.
+
+    Args:
+        function: The filter without limits.
+        check: Function that takes the arguments of the filter, checks the size of the result, and returns the
+            value to filter. None if the filter needs no such check.
+    """
     is_read = function.__name__ not in _WRITERS
     position = 1 if hasattr(function, "jinja_pass_arg") else 0  # jinja passes the context as the first argument
 

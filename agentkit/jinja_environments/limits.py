@@ -54,7 +54,14 @@ READ: Final = 8  # characters that are read in one step
 
 
 class _Rendering:
-    """Counters of one rendering. `sizes` has the size and the nesting of each list and dict, by its id."""
+    """Counters of one rendering, and a cache of sizes.
+
+    Attributes:
+        steps: Number of remaining steps.
+        tests: Number of remaining steps of loops that print nothing.
+        nesting: Number of calls that have not ended.
+        sizes: Size and nesting of each list and dict, by its id. The value itself is the last item.
+    """
 
     __slots__ = ("nesting", "sizes", "steps", "tests")
 
@@ -62,7 +69,7 @@ class _Rendering:
         self.steps = _MAX_STEPS
         self.tests = _MAX_STEPS + _PAIR * length * length
         self.nesting = 0
-        # The values are stored too, so that no other object gets the id of a value.
+        # The values are stored too, so that no other object can have the id of a value.
         self.sizes: dict[int, tuple[int, int, object]] = {}
 
 

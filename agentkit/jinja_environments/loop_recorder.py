@@ -1,12 +1,13 @@
 """`LoopRecorder`: records loops over messages, so that renderings of more or fewer messages can skip iterations.
 
 An iteration of a loop depends on the messages, the variables and the attributes of namespaces that the iteration
-reads. The recorder stores these values, the text that the iteration prints, and the attributes that the iteration
-sets. If a later rendering has the same values, the iteration would do the same again. So the recorder copies the
-text and sets the attributes, and the iteration does not run.
+reads. A namespace is an object that a template creates with jinja's `namespace()`. The recorder stores these
+values, the text that the iteration prints, and the attributes that the iteration sets. If a later rendering has
+the same values, the iteration would do the same again. So the recorder copies the text and sets the attributes,
+and the iteration does not run.
 
 Templates compare positions, for example `loop.index0 > ns.last_user`. The value of `ns.last_user` differs between
-renderings, but the results of most comparisons do not. So the recorder stores the range of values for which the
+renderings, but the results of most comparisons do not. So the recorder stores a range of values for which the
 result is the same.
 """
 
@@ -46,11 +47,11 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "lt": lt,
     "lteq": le,
 }
-"""Functions of the comparisons whose results the recorder stores, by the names of jinja."""
+"""Functions of the comparison operators that the recorder supports, by jinja's names of the operators."""
 
 _PLAIN: Final[Any] = (str, int, float, bool, type(None))
 _MISSING: Final = object()
-_MAX_NEW_RECORDS: Final = 3  # number of the newest records of each loop that are kept
+_MAX_NEW_RECORDS: Final = 3  # number of records that are kept for each loop, besides the first record
 
 
 Piece: TypeAlias = str | LoopText | ReadAttribute
@@ -62,7 +63,8 @@ class _Rendering(NamedTuple):
 
     Attributes:
         length: Number of messages.
-        last_read: Index of the last message that was read outside of loops.
+        last_read: Index of the last message that was read outside of loops. Infinity after a read of the end of
+            the list.
         pieces: Pieces of the text.
         attributes: Attributes of each namespace at the start of the first loop that could read them.
     """
@@ -90,7 +92,7 @@ class LoopRecorder:
 
     Attributes:
         messages: All messages.
-        length: Number of messages of the current rendering, which reads only the first messages.
+        length: Number of messages of the current rendering, which reads only `messages[:length]`.
         pieces: Pieces of the text of the current rendering.
     """
 
@@ -105,24 +107,32 @@ class LoopRecorder:
         self.length = length
         self.pieces: list[Piece] = []
         self._last_read: float = -1  # index of the last message that was read outside of loops
-        self._is_repeatable = True  # False if parts outside of loops set an attribute that a loop can read
-        self._attributes: list[dict[str, Any]] = []  # of each namespace, at the start of the next loop
+        # False if parts outside of loops set an attribute that a loop can read, or if not all iterations of a loop
+        # were recorded
+        self._is_repeatable = True
+        # attributes of each namespace, at the start of the first loop that could read them
+        self._attributes: list[dict[str, Any]] = []
         self._namespaces: list[Namespace] = []
         self._numbers: dict[int, int] = {}
         self._iteration: Iteration | None = None
 
     def end(self, add_generation_prompt: bool) -> None:
-        """Ends a rendering. Of the renderings that `repeat` can use, only the longest is kept."""
+        """Ends the current rendering.
+
+        For each value of `add_generation_prompt`, the recorder keeps only the longest rendering that `repeat` can
+        use.
+        """
         stored = self._renderings.get(add_generation_prompt)
         if self._is_repeatable and (stored is None or stored.length < self.length):
             rendering = _Rendering(self.length, self._last_read, self.pieces, self._attributes)
             self._renderings[add_generation_prompt] = rendering
 
     def repeat(self, length: int, add_generation_prompt: bool) -> list[Piece] | None:
-        """Returns the text of the first `length` messages if it follows from an earlier rendering, or None.
+        """Returns the pieces of the text of the first `length` messages without running the template.
 
-        The earlier rendering read the same messages outside of its loops, and attributes with the same values.
-        The two texts then differ only in the number of iterations.
+        The pieces are those of an earlier rendering, with another number of iterations for each loop. Returns None
+        if there is no such rendering, or if an iteration is not recorded. Also returns None if the template would
+        read other messages outside of its loops, or other values of attributes.
         """
         rendering = self._renderings.get(add_generation_prompt)
         if rendering is None or rendering.last_read >= length:
@@ -152,8 +162,8 @@ class LoopRecorder:
 
         Args:
             messages: Messages of the loop.
-            loop: Number of the loop in the template.
-            values: Values of all variables that the loop can read.
+            loop: Index of the loop among the recorded loops of the template.
+            values: Values of the variables that the loop can read and whose values can differ between renderings.
         """
         pieces, first_piece = self.pieces, len(self.pieces)
         self._attributes += [{**_list_attributes(item)} for item in self._namespaces[len(self._attributes) :]]
@@ -188,7 +198,10 @@ class LoopRecorder:
             pieces[first_piece:start] = [LoopText(record, messages.start, len(record.ends) - 1)]
 
     def _choose_record(self, loop: int, values: tuple[Any, ...]) -> tuple[LoopRecord, int]:
-        """Returns the record with the most iterations that the current rendering can skip, and their number."""
+        """Returns the record with the most iterations that the current rendering can skip, and their number.
+
+        Returns an empty record and 0 if the rendering can skip no iteration.
+        """
         best, most = LoopRecord(values, self.length, "", [0], [-1], [{}], [{}]), 0
         for record in self._records[loop]:
             count = self._count_repeated(record) if record.values == values else 0
@@ -219,9 +232,9 @@ class LoopRecorder:
         return bool(self._describe(value) == condition)
 
     def _describe(self, value: Any) -> Any:
-        """Returns an object for the comparison of a value with a value of another rendering.
+        """Returns an object that stands for a value when the recorder compares values of two renderings.
 
-        Two such objects are equal if templates cannot distinguish the values.
+        Two such objects are equal only if templates cannot distinguish the values.
         """
         if type(value) in _PLAIN:
             return type(value), value
@@ -238,7 +251,7 @@ class LoopRecorder:
     # -- reads and writes --------------------------------------------------------------------------------------
 
     def read_message(self, index: int) -> None:
-        """Records that the template reads a message, or the end of the list."""
+        """Records that the template reads the message at `index`, or the end of the list if there is none."""
         position = index if index < self.length else inf
         if self._iteration is None:
             self._last_read = max(self._last_read, position)
@@ -271,7 +284,11 @@ class LoopRecorder:
             iteration.is_repeatable = iteration.is_repeatable and _is_repeatable(value)
 
     def compare_attribute(self, namespace: Namespace, name: str, operator: str, other: Any) -> bool:
-        """Compares an attribute of a namespace with a value. Only the result of the comparison is recorded."""
+        """Compares an attribute of a namespace with a value.
+
+        For two integers, the recorder stores a range of attribute values for which the result is the same, and not
+        the value of the attribute.
+        """
         iteration, key = self._iteration, (self._numbers.get(id(namespace), -1), name)
         value = _list_attributes(namespace).get(name)
         is_recorded = iteration is not None and key[0] >= 0
@@ -288,7 +305,7 @@ current_recorder: Final[ContextVar[LoopRecorder]] = ContextVar("agentkit_loop_re
 
 
 def _is_repeatable(value: Any) -> bool:
-    """Returns True if other renderings can use a value."""
+    """Returns True if other renderings can set an attribute to a recorded value."""
     return isinstance(value, (*_PLAIN, dict, MessageView))
 
 

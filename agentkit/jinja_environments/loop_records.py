@@ -54,7 +54,8 @@ class LoopRecord:
     """Iterations of a loop. The item with index `n` of each list describes the first `n` iterations together.
 
     Attributes:
-        values: Values that the loop can read, as `LoopRecorder._describe` returns them.
+        values: Index of the first message of the loop, and the values of the variables that the loop can read, as
+            `LoopRecorder._describe` returns them.
         length: Number of messages of the rendering.
         text: Text of all iterations.
         ends: Length of the text that these iterations print.
@@ -91,14 +92,14 @@ class LoopRecord:
 
 
 def _merge(condition: Any, other: Any) -> Any:
-    """Returns a condition that is true if both conditions are true."""
+    """Returns a condition that is true if both conditions are true. If `condition` is None, returns `other`."""
     if isinstance(condition, ValueRange) and isinstance(other, ValueRange):
         return ValueRange(max(condition.low, other.low), min(condition.high, other.high))
     return other if condition is None or isinstance(condition, ValueRange) else condition
 
 
 class LoopText:
-    """Text of the first iterations of a record, which is not copied.
+    """Text of the first iterations of a record. Only the record stores the characters.
 
     Attributes:
         record: The record.
@@ -124,12 +125,20 @@ class LoopText:
         return self.record.text[: self.record.ends[self.count]]
 
     def list_spans(self, position: int) -> dict[int, tuple[int, int]]:
-        """Returns the start and end of the text of each message, if the text of the loop starts at `position`."""
+        """Returns the start and end of the text of each message, by the index of the message.
+
+        Args:
+            position: Index at which the text of the loop starts.
+        """
         ends = [position + end for end in self.record.ends[: self.count + 1]]
         return dict(enumerate(pairwise(ends), self.first))
 
     def change_length(self, length: int) -> LoopText | None:
-        """Returns the text for another number of messages. Returns None if the iterations are unknown."""
+        """Returns the text for `length` messages.
+
+        Returns None if the record does not have the iterations, or if they read other messages than the first
+        `length` messages, or the end of the list.
+        """
         record, count = self.record, length - self.first
         if not 0 <= count < len(record.ends) or record.last_reads[count] >= length:
             return None
@@ -137,10 +146,10 @@ class LoopText:
 
 
 class ReadAttribute:
-    """Place in a text, without characters, at which an attribute must have a value.
+    """Empty piece of a text, at which the template read an attribute of a namespace outside of loops.
 
     Attributes:
-        conditions: Condition on the attribute.
+        conditions: The attribute, and the value that the attribute must have.
     """
 
     __slots__ = ("conditions",)

@@ -13,7 +13,7 @@ from agentkit.jinja_environments.limits import check_bits, check_size, check_wid
 __all__ = ["OPERATORS", "add", "check_brace_format", "check_percent_format", "concatenate", "join_pieces"]
 
 _CHUNK: Final = 10_000
-_ESCAPED: Final = 12  # largest number of characters that JSON or Python write for one character
+_ESCAPED: Final = 12  # maximum number of characters that JSON or `repr` writes for one character
 
 
 def add(*values: Any) -> Any:
@@ -103,7 +103,7 @@ def check_percent_format(text: str, values: Any) -> None:
 
 
 def check_brace_format(text: str, values: Iterable[Any]) -> None:
-    """Checks the size of the result of the method `format` with these values."""
+    """Checks the size of the result of `text.format(…)` with these values."""
     _check_fields(text, _BRACE_FIELD.findall(text), [*values])
 
 

@@ -4,25 +4,27 @@ The texts of the conversations `messages[:1]`, `messages[:2]` and so on are near
 loop over the messages. The renderer records the iterations of such loops, and does not repeat an iteration that
 would print the same text.
 
-Repeated text
+Copied text
     The template `{% for m in messages %}{{ m.role }},{% if loop.last %}end{% endif %}{% endfor %}` prints
     `user,assistant,user,end` for three messages. The record of the loop has three iterations. Each iteration read
-    its own message, and `loop.last` read whether there is a next message. For the first two messages, all that the
-    first iteration read is the same, so its text `user,` is copied. The second iteration read that a third message
-    follows, which is not true now. So this iteration runs again, and prints `assistant,end`.
+    its own message, and `loop.last` read whether there is a next message. In the rendering of the first two
+    messages, everything that the first iteration read is the same, so its text `user,` is copied. The second
+    iteration read that a third message follows, which is not true now. So this iteration runs again, and prints
+    `assistant,end`.
 
 Rules
-    - An iteration is repeated only if all that it read is the same: messages, variables and attributes of
-      namespaces (see `loop_recorder`).
-    - A rendering without new iterations runs no code of the template, if the template outside of loops reads the
-      same messages, and attributes with the same values.
+    - The text of an iteration is copied only if everything that the iteration read is the same: messages,
+      variables and attributes of namespaces (see `loop_recorder`).
+    - A rendering without new iterations runs no code of the template, unless the parts outside of loops would read
+      other messages, or other values of attributes.
     - If the rendering of all messages with recorded loops does not have the expected text, no loop is recorded. If
-      a rendering with recorded loops fails, `render_chat` renders the messages again. So the errors are the same.
+      a rendering with recorded loops fails, `render_chat` renders the messages again. So the errors are those of
+      `render_chat`.
 
 Cost
-    The iterations that run for all conversations together grow with the number of messages, and not with its
-    square. The parts of a template outside of loops run in each rendering if they read the number of messages, or
-    if they set an attribute after a loop. Loops in macros and blocks, and loops over other lists such as
+    The number of iterations that run in all renderings together grows with the number of messages, and not with
+    its square. The parts of a template outside of loops run in each rendering if they read the number of messages,
+    or if they set an attribute after a loop. Loops in macros and blocks, and loops over other lists such as
     `messages[::-1]`, run in each rendering too.
 """
 
@@ -78,9 +80,8 @@ class PrefixRenderer:
         self._name = name
         self._values = build_values(variables)
         self._recorder = LoopRecorder(self._values["messages"])
-        self._starts_with = lru_cache(4)(
-            str.startswith
-        )  # most loop texts of one record are compared with one text
+        # Cached, because most calls of `find_end` compare the text of the same record with the same text.
+        self._starts_with = lru_cache(4)(str.startswith)
         self._is_recorded = self._can_record(text)
 
     def render(self, count: int, *, add_generation_prompt: bool = False) -> str:
@@ -97,7 +98,13 @@ class PrefixRenderer:
         return "".join(map(str, self._list_pieces(count, add_generation_prompt)))
 
     def find_end(self, text: str, count: int, *, add_generation_prompt: bool = False) -> int | None:
-        """Returns the length of the text of the first messages. Returns None if `text` starts differently."""
+        """Returns the length of the text of the first messages. Returns None if `text` starts differently.
+
+        Args:
+            text: Text that is compared with the text of the first messages.
+            count: Number of messages, as for `render`.
+            add_generation_prompt: As for `render`.
+        """
         position = 0
         for piece in self._list_pieces(count, add_generation_prompt):
             is_start = isinstance(piece, LoopText) and self._starts_with(text, piece.record.text, position)
@@ -177,7 +184,7 @@ def _get_environment() -> ImmutableSandboxedEnvironment:
 
 
 def _walk(items: Iterable[Any], loop: int, *values: Any) -> Iterator[tuple[Any, LoopPosition]]:
-    """Yields each item of a loop, with its position."""
+    """Yields each item of a loop with its position. Omits the messages whose iterations the recorder skips."""
     if isinstance(items, MessageView):
         return current_recorder.get().walk(items, loop, values)
     listed = list(items)
@@ -185,7 +192,7 @@ def _walk(items: Iterable[Any], loop: int, *values: Any) -> Iterator[tuple[Any, 
 
 
 def _compare(environment: ImmutableSandboxedEnvironment, owner: Any, name: str, operator: str, other: Any) -> bool:
-    """Compares an attribute with a value."""
+    """Compares the attribute `name` of `owner` with `other`. The recorder compares attributes of namespaces."""
     if type(owner) is get_recorded_namespace():
         return current_recorder.get().compare_attribute(owner, name, operator, other)
     return COMPARISONS[operator](environment.getattr(owner, name), other)
@@ -193,14 +200,18 @@ def _compare(environment: ImmutableSandboxedEnvironment, owner: Any, name: str, 
 
 @lru_cache(64)
 def _compile(source: str) -> Template:
-    """Compiles a template whose loops over messages call `LoopRecorder.walk`."""
+    """Compiles a template so that its loops over messages call `LoopRecorder.walk`.
+
+    Raises:
+        AgentkitError: The template has a part whose state the recorder cannot store.
+    """
     from jinja2 import nodes
 
     environment = _get_environment()
     tree = environment.parse(source)
     kinds = {type(node).__name__ for node in tree.find_all(nodes.Node)}
     if kinds & _REFUSED or {name.name for name in tree.find_all(nodes.Name)} & _STATEFUL:
-        raise AgentkitError("the template has blocks or functions whose state cannot be recorded")
+        raise AgentkitError("the template has blocks, imports or functions whose state cannot be recorded")
     macros, loops = list(tree.find_all(nodes.Macro)), list(_find_loops(tree.body))
     inner = {id(name) for node in (*macros, *loops) for name in node.find_all(nodes.Name)}
     assigned = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store" and id(name) not in inner}
@@ -212,7 +223,11 @@ def _compile(source: str) -> Template:
 
 
 def _find_loops(body: Iterable[nodes.Node]) -> Iterator[nodes.For]:
-    """Yields the loops of a template that can be recorded."""
+    """Yields the loops of a template that can be recorded.
+
+    Such a loop is not inside another loop, a macro or a block. It has one variable, and no condition, `else`,
+    recursion or macro.
+    """
     from jinja2 import nodes
 
     for node in body:
@@ -225,7 +240,13 @@ def _find_loops(body: Iterable[nodes.Node]) -> Iterator[nodes.For]:
 
 
 def _record_loop(loop: nodes.For, number: int, names: list[str]) -> None:
-    """Changes a loop so that `LoopRecorder.walk` chooses its iterations."""
+    """Changes a loop so that `LoopRecorder.walk` chooses its iterations.
+
+    Args:
+        loop: Loop over messages.
+        number: Index of the loop among the recorded loops of the template.
+        names: Variables that the loop can read and whose values can differ between renderings.
+    """
     from jinja2 import nodes
 
     values: list[nodes.Expr] = [nodes.Const(number), *(nodes.Name(name, "load") for name in names)]
@@ -235,11 +256,16 @@ def _record_loop(loop: nodes.For, number: int, names: list[str]) -> None:
 
 
 def _replace(node: Any, is_inner: bool = False) -> Any:
-    """Replaces the variable `loop`, and comparisons with attributes, in a node. Returns the new node.
+    """Replaces the variable `loop` in a node with a variable that contains a `LoopPosition`.
+
+    If an operand of a comparison is an attribute of a variable, the comparison becomes a call of `_compare`.
 
     Args:
         node: Node of the body of the loop.
         is_inner: True in the body of an inner loop, which has its own variable `loop`.
+
+    Returns:
+        The resulting node.
     """
     from jinja2 import nodes
 
@@ -260,9 +286,9 @@ def _replace(node: Any, is_inner: bool = False) -> Any:
 
 
 def _replace_comparison(node: nodes.Compare) -> nodes.Expr:
-    """Returns a call of `_compare` if an operand of the comparison is an attribute of a variable.
+    """Returns a call of `_compare` if an operand of the comparison is an attribute of a variable except `loop`.
 
-    Otherwise, returns the comparison unchanged.
+    Returns all other comparisons unchanged, and also those with several operators, such as `a < b < c`.
     """
     from jinja2 import nodes
 

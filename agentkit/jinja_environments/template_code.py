@@ -9,8 +9,8 @@ The code differs from the code of jinja in these points:
   same as in jinja's sandbox, which searches for an attribute first.
 - Methods of texts are called directly if the arguments are constants or names.
 
-To prevent the injection of code, names and texts of a template are written only with `repr`, or if they are in a
-list of allowed names.
+To prevent the injection of code, names and texts of a template are written with `repr`. Only names in a list of
+allowed names are written without `repr`.
 """
 
 from __future__ import annotations
@@ -93,9 +93,8 @@ class BoundedCode(CodeGenerator):
     """Writer of the Python code of templates. A subclass must add `CodeGenerator` of jinja as a base class."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
-        for (
-            line
-        ) in _IMPORTS.splitlines():  # one call per line: jinja counts the calls to know the line of an error
+        # One call for each line, because jinja counts these calls to find the line of an error.
+        for line in _IMPORTS.splitlines():
             self.writeline(line)
         super().visit_Template(node, frame)
 

@@ -18,15 +18,15 @@ __all__ = [
 ]
 
 DICT_NAMES: Final = frozenset(dir(dict))
-"""Names of the attributes of dicts. `message.items` is a method and not the value of a key."""
+"""Names of the attributes of dicts. In a chat template, `message.items` is a method and not the value of a key."""
 TEXT_TESTS: Final = frozenset({"endswith", "startswith"})
-"""Methods that read only the start or the end of a text."""
+"""Names of the methods that read only the start or the end of a text."""
 TEXT_METHODS: Final = frozenset(name for name in dir(str) if not name.startswith("_")) - {"format", "format_map"}
-"""Methods of texts. `format` is not included, because jinja's sandbox replaces this method."""
+"""Names of the methods of texts, without the two methods that jinja's sandbox replaces."""
 REFUSED_METHODS: Final = frozenset(
     {"encode", "expandtabs", "from_bytes", "maketrans", "striptags", "to_bytes", "translate"}
 )
-"""Methods of texts and numbers that templates cannot use.
+"""Names of the methods of texts and numbers that templates cannot use.
 
 These methods create bytes, or need unlimited time or memory.
 """
@@ -78,4 +78,4 @@ _CHECKS: Final[dict[str, Callable[..., tuple[Any, ...]]]] = {
     "rjust": _check_widths,
     "zfill": _check_widths,
 }
-"""Functions that check the size of the result before a call of a method, and return the arguments of the call."""
+"""Functions by the names of methods. They check the size of the result, and return the arguments of the call."""

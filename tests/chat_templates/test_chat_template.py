@@ -328,7 +328,7 @@ def test_a_template_is_chosen_by_name_or_for_tools() -> None:
     assert template.render([USER], tools=[look], chat_template="rag").text == "rag"
     with pytest.raises(OptionError, match="'default', 'rag', 'tool_use'"):
         template.render([USER], chat_template="other")
-    with pytest.raises(OptionError, match="no template has the name 'default', only 'rag'"):
+    with pytest.raises(OptionError, match=r"no template is named 'default' \(existing names: 'rag'\)"):
         ChatTemplate(None, additional_templates={"rag": "x"}).render([USER])
 
 
