@@ -57,8 +57,8 @@ class BoundParser:
         If the parser returns a `ParseError` or `ToolRequests` object, this object is the value of each output.
 
         Raises:
-            ParseError: The reply does not contain a valid value. If only a part of the value is invalid, the place
-                of the error begins with the name of an output.
+            ParseError: The reply has no value, or the value is invalid. If only a part of the value is invalid,
+                the place of the error begins with the name of an output.
             OptionError: The signature has several outputs, and the parser returns neither a dict nor an object
                 with attributes.
         """

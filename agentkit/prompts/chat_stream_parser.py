@@ -57,7 +57,7 @@ class ChatStreamParser(FieldStreamParser):
             index = self._read_line(text, index) if self._start is None else self._read_start(text, index)
 
     def read_end(self) -> None:
-        """Reads the text that was held back, and ends the last section."""
+        """Parses the buffered text, and ends the last section."""
         if self._start is not None:
             self.add_trimmed(self._start.text)
         self.end_field()

@@ -94,8 +94,8 @@ class ClassFields:
     def apply_to(self, inherited: Mapping[str, SignatureField]) -> dict[str, SignatureField]:
         """Returns all fields of the class, by name.
 
-        The fields that the class declares replace inherited fields of the same name. If `edited` is not None, the
-        result is a copy of `edited`.
+        The fields that the class declares replace inherited fields of the same name. If a method
+        such as `Signature.append` derived the class, the result is a copy of `edited`.
 
         Raises:
             UndefinedTypeError: The name of a type is not defined.

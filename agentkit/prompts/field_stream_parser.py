@@ -81,7 +81,7 @@ class FieldStreamParser:
         return self.drain()
 
     def end(self) -> list[FieldEvent]:
-        """Processes the text that was held back, and returns its events. `finish` calls this method."""
+        """Parses the buffered text at the end of the reply, and returns its events. `finish` calls this method."""
         if not self._is_finished:
             self._is_finished = True
             self.read_end()
@@ -117,7 +117,7 @@ class FieldStreamParser:
         """Reads the next piece of the text. Does nothing by default."""
 
     def read_end(self) -> None:
-        """Reads the text that was held back until the end of the reply. Does nothing by default."""
+        """Parses the text that was buffered until the end of the reply. Does nothing by default."""
 
     def write_delta_text(self, field: SignatureField, value: Any) -> str:
         """Returns the text of the deltas of an output that is not in the text of the reply, such as a default."""

@@ -92,8 +92,8 @@ class _CodeType(type):
 
     def __getitem__(cls, language: str) -> type[Code]:
         if not isinstance(cast("object", language), str) or not _LANGUAGE.fullmatch(language):
-            reason = f"expected the name of a language, got {shorten_repr(language, 60)}"
-            raise OptionError("Code", reason, 'Pass a name without spaces and backticks, such as Code["sql"].')
+            reason = f"expected the name of a programming language, got {shorten_repr(language, 60)}"
+            raise OptionError("Code", reason, 'Pass a name without spaces or backticks, such as Code["sql"].')
         return _code_type(language)
 
 

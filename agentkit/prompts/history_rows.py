@@ -35,7 +35,7 @@ class _StoredResult(BaseModel):
 
 
 class StoredResults(BaseModel):
-    """Tool results of a row of a history, in the format in which DSPy stores them and prompts show them."""
+    """Tool results in one row of a history, in the format that DSPy stores and prompts show."""
 
     tool_call_results: list[_StoredResult]
 
@@ -64,15 +64,16 @@ class HistoryRow:
 def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureField]) -> HistoryRow:
     """Reads a row of a history, and the tool calls and results in the row.
 
-    Fields that the prompt shows are skipped, except fields of the type `list[ToolUseBlock]`. The first of the
-    other values that has one of these formats contains the tool calls:
+    Fields that the prompt shows are skipped, except fields of the type `list[ToolUseBlock]`. The tool calls are
+    read from the first value that is not skipped and has one of these formats:
 
-    - a dict with the key `tool_calls`, and perhaps with the key `tool_call_results`, as DSPy 3.4.1 stores them;
+    - a dict with the key `tool_calls` and optionally the key `tool_call_results`, as DSPy 3.4.1 stores them;
     - a list of tool calls and their results: blocks, dicts as `Msg.to_dict` writes blocks, or dicts with the keys
       `name` and `args`.
 
-    A tool call without an id gets an id. A result that DSPy stored without an id gets the id of the call at the
-    same position. If another result has this id, the result gets the id of the first call without a result.
+    A tool call without an id gets an id. A result that DSPy stored without an id gets the id of the tool call at
+    the same position. If another result already has this id, the result without an id gets the id of the first
+    tool call without a result.
 
     Args:
         row: Values of the row, by name.

@@ -81,7 +81,7 @@ class JSONStreamParser(FieldStreamParser):
         # White space at the end of a string. If the closing quote is missing, `read_json` removes the white space.
         self._space: list[str] = []
         self._text: list[str] = []  # decoded string or JSON text of the current value
-        self._is_string = False  # True if the current value is a string
+        self._is_string = False  # True if the value began with a quote
         self._depth = 0  # number of open brackets in the current value
         self._in_string = False  # True inside a string in a list or an object
         self._is_escaped = False  # True after a backslash in a string in a list or an object

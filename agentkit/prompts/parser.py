@@ -95,7 +95,7 @@ class Parser(Generic[T]):
         """Returns the value of a reply.
 
         Raises:
-            ParseError: The reply was cut off, refused or filtered, or does not contain a valid value. The
+            ParseError: The reply was cut off, refused or filtered, or the value is missing or invalid. The
                 attribute `message` is the reply if the reply is a `Msg`.
             OptionError: The reply is neither a `Msg` nor a string, or the parser needs a type and has none.
         """

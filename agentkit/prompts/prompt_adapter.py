@@ -398,7 +398,8 @@ class PromptAdapter(Adapter):
         this object is the value of each output.
 
         Raises:
-            ParseError: The reply does not contain a valid value.
+            ParseError: The reply was cut off, refused or filtered, lacks an output, or the value of an output is
+                invalid.
             OptionError: `reply` is neither a message nor a string, or the parser does not fit the outputs.
         """
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
@@ -435,7 +436,7 @@ class PromptAdapter(Adapter):
         """Returns the outputs in the text of a reply.
 
         Raises:
-            ParseError: The text does not contain a valid value.
+            ParseError: The text lacks an output, or the value of an output is invalid.
         """
         return self._parse_reply(signature, text)
 

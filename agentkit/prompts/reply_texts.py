@@ -47,5 +47,5 @@ def read_reply_text(reply: Reply) -> str:
     calls = reply.tool_uses if isinstance(reply, Msg) else ()
     if calls:
         names = ", ".join(dict.fromkeys(call.name for call in calls))
-        raise ParseError(f"expected a text, got a call of the tool {shorten(names, 200)}", failure="no_structure")
+        raise ParseError(f"expected text, got tool calls: {shorten(names, 200)}", failure="no_structure")
     return get_reply_text(reply)

@@ -127,7 +127,7 @@ class _Script:
         self.calls.append(ScriptedCall(outgoing.body, outgoing.options, outgoing.stream))
         if not self.replies:
             reason = f"no prepared reply remains for model call number {len(self.calls)}"
-            raise OptionError("replies", reason, "Pass a reply for each model call to ScriptedModel.")
+            raise OptionError("replies", reason, "Pass ScriptedModel one reply for each model call.")
         reply = self.replies.popleft()
         if isinstance(reply, Exception):
             raise reply

@@ -104,7 +104,7 @@ class LoopbackServer:
                 URL of the server.
 
         Raises:
-            OptionError: If no fake service has this name.
+            OptionError: If no fake service is named `provider`.
         """
         base = "" if provider is None else self._find_provider(provider).base
         return f"http://127.0.0.1:{self.port}{base}"
@@ -112,10 +112,14 @@ class LoopbackServer:
     def client_options(self, provider: str) -> dict[str, Any]:
         """Returns options that make a `ChatModel` call this server.
 
-        Pass the options as in `ChatModel("openai:any", client_options=…)`. The options disable retries.
+        Pass the options to `ChatModel`, for example
+        `ChatModel("openai:any", client_options=server.client_options("openai"))`. The options disable retries.
+
+        Args:
+            provider: Name from `providers`.
 
         Raises:
-            OptionError: If no fake service has this name.
+            OptionError: If no fake service is named `provider`.
         """
         return self._find_provider(provider).service.client_options(self.url(provider))
 

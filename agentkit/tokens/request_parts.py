@@ -191,9 +191,10 @@ class RequestParts:
         )
 
     def _add_json(self, item: Any) -> None:
-        """Adds a JSON value from the application as one text.
+        """Adds a JSON value from the application to the texts to count, usually as one text.
 
-        An object with a long string is split into its strings, so that the count of each string can be cached.
+        If a value of an object is a long string, the keys and values of this object become separate texts, so that
+        the token count of each text can be cached.
         """
         if item.__class__ is str:
             self.texts.append(item)

@@ -61,7 +61,7 @@ def _read_tool_choice(value: object) -> Any:
 
 
 def _enum_name(value: object, names: Sequence[str]) -> str:
-    """Returns the name of an enum value in lower case. The value is a name or an index of `names`.
+    """Returns the name of an enum value in lower case. The value is a name, or an index into `names`.
 
     Returns an empty string for an unknown index, and for a value that is neither a string nor an integer.
     """

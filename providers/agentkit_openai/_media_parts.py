@@ -96,7 +96,7 @@ def write_media_part(block: MediaBlock) -> dict[str, Any]:
     """Writes a media block as a content part (openai-python: ChatCompletionContentPartParam).
 
     Raises:
-        ConversionError: The block is audio with a URL. Chat Completions accepts only audio data.
+        ConversionError: The block is audio with a URL. Chat Completions accepts audio only as base64 data.
     """
     match block.type:
         case "image" | "video":

@@ -41,7 +41,7 @@ def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 
 
 def write_schema(output: OutputSchema) -> dict[str, Any]:
-    """Writes an output schema under a name that the API accepts."""
+    """Returns an output schema as JSON of the API. Changes the name if the API does not accept it."""
     schema: dict[str, Any] = {
         "name": _SCHEMA_NAMES.fit(output.name),
         "schema": copy_json(output.schema),

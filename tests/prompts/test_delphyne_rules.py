@@ -441,7 +441,7 @@ ANSWERS: Final[list[Case]] = [
     Case(
         "structured accepts no tool calls",
         lambda _: catch(ParseError, structured.as_type(Depth).parse, call("search")),
-        "reply: expected a text, got a call of the tool search",
+        "reply: expected text, got tool calls: search",
     ),
     Case(
         "structured accepts bare types instead: the request asks for an object with the property value",
@@ -452,7 +452,7 @@ ANSWERS: Final[list[Case]] = [
     Case(
         "text accepts no tool calls",
         lambda _: catch(ParseError, text.parse, call("search")),
-        "reply: expected a text, got a call of the tool search",
+        "reply: expected text, got tool calls: search",
     ),
     Case("strip removes white space at both ends", lambda _: read(text.strip(), " deep "), "deep"),
     Case(
@@ -557,7 +557,7 @@ ANSWERS: Final[list[Case]] = [
     Case(
         "an unknown tool falls through to the parser",
         lambda _: catch(ParseError, read, structured.as_type(Depth).with_tools(search), call("other"), Tide),
-        "reply: expected a text, got a call of the tool other",
+        "reply: expected text, got tool calls: other",
     ),
     Case("the choices are the members of a Literal", lambda _: Word.choices(), ("high", "low")),
     Case(

@@ -114,7 +114,7 @@ def test_code_is_pickled_with_its_type(code: Code) -> None:
 
 @each_case("language", ["", "a b", "a`b", "a\n", 5])
 def test_a_language_that_cannot_follow_a_fence_is_refused(language: Any) -> None:
-    with pytest.raises(OptionError, match="expected the name of a language"):
+    with pytest.raises(OptionError, match="expected the name of a programming language"):
         Code[language]
 
 

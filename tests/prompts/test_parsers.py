@@ -183,7 +183,7 @@ def test_a_complete_reply_is_parsed(reason: str) -> None:
 
 @each_case("parser", [text, json, yaml, last_code_block, first_word, structured])
 def test_a_tool_call_is_no_text(parser: Parser[Any]) -> None:
-    with pytest.raises(ParseError, match="expected a text, got a call of the tool search"):
+    with pytest.raises(ParseError, match="expected text, got tool calls: search"):
         parser.parse(reply(TextBlock("1"), call("search", query="x")))
 
 
@@ -244,7 +244,7 @@ def test_calls_of_known_tools_win_over_parsing() -> None:
 
 def test_an_unknown_tool_is_left_to_the_parser() -> None:
     parser = text.with_tools(search)
-    with pytest.raises(ParseError, match="got a call of the tool search, other"):
+    with pytest.raises(ParseError, match="got tool calls: search, other"):
         parser.parse(reply(call("search", query="x"), call("other", "c2")))
     assert tool_call.as_type(Move).with_tools(search).parse(reply(call("Move", column=1))) == Move(1)
 

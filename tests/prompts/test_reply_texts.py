@@ -66,6 +66,6 @@ def test_any_other_reply_is_complete(reason: str) -> None:
 
 def test_a_reply_with_tool_calls_has_no_text_to_read() -> None:
     calls = [ToolUseBlock("c1", "search", {}), ToolUseBlock("c2", "search", {}), ToolUseBlock("c3", "count", {})]
-    with pytest.raises(ParseError, match="got a call of the tool search, count") as caught:
+    with pytest.raises(ParseError, match="got tool calls: search, count") as caught:
         read_reply_text(Msg("model", calls, "assistant"))
     assert caught.value.failure == "no_structure"

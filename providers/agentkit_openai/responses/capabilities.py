@@ -192,7 +192,7 @@ RESPONSES = Capabilities(
     name="OpenAI Responses",
     issuer="openai",
     wire="openai-responses",
-    json_object="stated",  # for a JSON object, messages in `input` must contain the word "json" (API reference)
+    json_object="stated",  # with `json_object`, a message in `input` must contain the word "json" (API reference)
     layout=LAYOUT,
     tools=ToolCapabilities(
         call_ids=NameRule(limit=64, prefix="call_"),  # OpenAPI specification: 1 to 64 characters
