@@ -180,7 +180,7 @@ class _StepReader:
 
 
 def _keep_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) -> dict[str, Any] | None:
-    """Returns metadata with the values whose keys are not in `keys`. Omits None values.
+    """Returns metadata with the values whose keys are not in `keys`. Omits None and NaN.
 
     Returns None if no values remain.
     """

@@ -64,7 +64,7 @@ class ChatMessageWriter:
             MessageError: A tool call has no name, or a call or result has no id.
         """
         content = msg.content
-        if weight is None and isinstance(content, str) and msg.name:  # fast path for most messages
+        if weight is None and isinstance(content, str) and msg.name:  # fast path: no losses are possible
             message: dict[str, Any] = {"role": msg.role, "content": content}
             if msg.name != msg.role:
                 message["name"] = msg.name

@@ -27,7 +27,7 @@ def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]
 
     The first text is the generation prompt. The generation prompt can open thinking, for example
     `<|im_start|>assistant\n<think>\n`. The template then writes only `<|im_start|>assistant\n` before replies
-    without thinking and before earlier replies. This shorter text is the last in the tuple.
+    without thinking and before earlier replies. This shorter text is the last item of the tuple.
 
     Args:
         template: Chat template.

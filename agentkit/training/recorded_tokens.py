@@ -143,7 +143,7 @@ def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
         raise MessageError(place, reason, "Train the whole reply, or remove its token ids.")
     if not rendered.is_unchanged(index):
         name = rendered.template.name
-        reason = f"the chat template {name!r} changes the text of the reply or its prompt if messages follow"
+        reason = f"the chat template {name!r} changes the text of the reply or its prompt if other messages follow"
         raise MessageError(place, reason, "Pass each sample that split_rewritten() returns.")
     spans = rendered.find_reply(index)
     if not spans:
@@ -153,7 +153,7 @@ def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
 
 
 def _check_prompt(rendered: ReplySpans, index: int, recorded: list[int], encode: Encode) -> None:
-    """Raises an error if the recorded ids start with the generation prompt, which the model did not write."""
+    """Raises MessageError if the recorded ids start with the generation prompt, which the model did not write."""
     start, _ = rendered.find_reply(index)[0]
     for prompt in rendered.prompts:
         ids = list(encode_checked(encode, prompt)[0])
@@ -163,7 +163,11 @@ def _check_prompt(rendered: ReplySpans, index: int, recorded: list[int], encode:
 
 
 def _check_text(blocks: Sequence[Block], place: str, recorded: list[int], decode: Decode) -> None:
-    """Raises an error if the text of the recorded ids lacks a text of the reply. White space is ignored."""
+    """Compares the text of the recorded ids with the texts of the reply, without white space.
+
+    Raises:
+        MessageError: The text of the ids lacks a text of the reply, or the tokenizer does not know an id.
+    """
     text = decode(recorded)
     if text is None:
         unknown = next(id for id in recorded if decode([id]) is None)

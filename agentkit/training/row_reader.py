@@ -167,7 +167,7 @@ def load_rows(
     - `openai`: `messages`, and optionally `tools` and `images`. Replies can have tool calls and a `weight`. Also
       rows of torchtune, whose messages have the keys `masked`, `ipython` and `eot`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
-      `conversations`. Only the replies in `completion` are trained. trl itself trains all of its messages.
+      `conversations`. Only the replies in `completion` are trained. trl trains all messages in `completion`.
     - `dspy`: rows of `format_finetune_data` of DSPy.
     - `sharegpt`: `conversations` with the keys `from` and `value`, and optionally `system`, `tools` and `images`.
     - `alpaca`: `instruction`, `input` and `output`, and optionally `system` and `history`. The user message is the

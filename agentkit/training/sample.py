@@ -104,11 +104,11 @@ class Sample:
 
     @property
     def all_weights(self) -> tuple[MessageWeight, ...] | None:
-        """One weight for each message. None if no message has a weight."""
+        """Weight of each message, or the weights of its blocks. None if no message has a weight."""
         return cast("tuple[MessageWeight, ...] | None", self.weights)
 
     def get_weight(self, index: int) -> MessageWeight:
-        """Returns the weight of the message with this index."""
+        """Returns the weight of the message with this index, or the weights of its blocks."""
         return None if self.weights is None else cast("MessageWeight", self.weights[index])
 
     def as_rejected(self) -> Sample:

@@ -80,7 +80,7 @@ class ServedText:
         if not index or index not in self.all_replies or not self.prompts:
             return None
         if self.chat.spans and index not in (self.sample.tokens or {}):
-            return None  # the template's {% generation %} blocks are positions in the rendered conversation
+            return None  # the spans of {% generation %} blocks are positions in the rendered conversation
         try:
             if self.last_prompt and self.last_prompt.is_served:
                 return None

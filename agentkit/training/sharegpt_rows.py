@@ -129,7 +129,7 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
     msg, weight = sample.msgs[index], sample.get_weight(index)
     content = msg.content
     if isinstance(content, str) and weight is None and msg.name == msg.role and _IMAGE not in content:
-        return [{"from": _SPEAKERS[msg.role], "value": content}]  # fast path for most messages
+        return [{"from": _SPEAKERS[msg.role], "value": content}]  # fast path: no losses are possible
     place = f"msgs[{index}]"
     if not msg.features & Feature.RESULT:
         losses.check_name(msg, sample.viewer, place)

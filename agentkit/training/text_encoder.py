@@ -157,7 +157,7 @@ def _encode(tokenizer: Any, text: str) -> Any:
 
 
 def _trims_offsets(tokenizer: Any) -> bool:
-    """Returns True if the offsets of a token do not include its white space."""
+    """Returns True if the offsets of tokens exclude the white space in the tokens."""
     encoding = _encode(tokenizer, "a b")
     has_space = any(space in token for token in encoding.tokens for space in " Ġ▁")
     return has_space and all(start > 1 or end < 2 for start, end in encoding.offsets)
