@@ -60,8 +60,8 @@ _MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT
 class ChatTemplate:
     r"""Template that writes a conversation in the text format that a model was trained on.
 
-    Templates are written in Jinja, as in `tokenizer_config.json` of Hugging Face. They run in a sandbox. The text
-    equals that of `apply_chat_template` in transformers 5 byte for byte.
+    Templates are written in Jinja, as in `tokenizer_config.json` of Hugging Face, and run in a sandbox.
+    The text equals that of `apply_chat_template` in transformers 5 byte for byte.
 
     Attributes:
         jinja: Text of the template. None if there are only named templates, or a function.
@@ -497,7 +497,7 @@ class ChatTemplate:
         return rendering
 
     def _call_function(self, function: TemplateFunction, chat: ChatVariables) -> str:
-        # A function can change its arguments, so it gets copies.
+        # The function receives copies, because it can change its arguments.
         messages, tools, documents = map(copy_json, (list(chat.messages), chat.tools, chat.documents))
         others = {"tools": tools, "documents": documents, **chat.others}
         try:

@@ -31,7 +31,8 @@ class ResponseField:
 
     Attributes:
         name: Name of the field, such as `content`, `reasoning_content` or `tool_calls`.
-        open: Marker before the text of the field. None for the field that gets the text outside all other fields.
+        open: Marker before the text of the field. None for the field that contains the text outside all other
+            fields.
         close: Marker after the text. None if the text ends with the reply.
         content: Format of the text, such as `text` or `json`.
         content_args: Options of this format.
@@ -108,8 +109,8 @@ class ResponseFields:
 
     Attributes:
         fields: The fields by name.
-        implicit: Field without a marker before its text, which gets the text outside all other fields. None if the
-            response template has no such field.
+        implicit: Field without a marker before its text, which contains the text outside all other fields. None if
+            the response template has no such field.
         anchor: Marker in the prompt after which a reply starts.
         defaults: Default values by field name, for fields that a reply does not contain.
         watches: The `MarkerWatch` for the text of each field. If `implicit` is None, the key None stands for the

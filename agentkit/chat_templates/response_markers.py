@@ -95,8 +95,8 @@ class MarkerPattern:
             is_end: True if no further text follows.
 
         Returns:
-            Two values: the first match that no further text can change (None if there is no such match), and the
-            index from which further text may change the result.
+            Two values: the first match that no further text can change, and the index from which further text may
+            change the result. The first value is None if there is no such match.
         """
         if self.required and text.find(self.required, start, end) < 0:
             return None, end if is_end else start

@@ -1,9 +1,9 @@
 r"""`ResponseTemplate`: parses the text of a model's reply into a message.
 
 Idea
-    A response template is the inverse of a chat template. It declares fields, such as the thinking, the tool calls
-    and the content, and the markers before and after each field. The parser splits the text of a reply at these
-    markers. The declaration has the format of `response_template` in transformers 5.
+    A response template is the inverse of a chat template. The template declares fields, such as the thinking, the
+    tool calls and the content, and the markers before and after each field. The parser splits the text of a reply
+    at these markers. The declaration has the format of `response_template` in transformers 5.
 
 Example:
     >>> from agentkit.chat_templates import ResponseTemplate
@@ -58,8 +58,8 @@ class ResponseTemplate:
     - The call is the first call of a region, and its JSON text begins with `"name"`, followed by `"arguments"` or
       `"parameters"`. The id of such a call arrives at the end of the region.
 
-    All other calls arrive at the end of their region, for example calls that are tags and have no JSON text
-    (`glm`, `qwen3_coder`), and all calls of a list after the first call (`mistral`).
+    All other calls arrive at the end of their region. Examples are calls that are tags without JSON text (`glm`,
+    `qwen3_coder`), and the calls of a list after the first call (`mistral`).
 
     Args:
         spec: Declaration with the keys `start_anchor` (or `start_anchor_pattern`), `fields` and `defaults`.
@@ -128,8 +128,8 @@ class ResponseTemplate:
         """Parses the complete text of a reply.
 
         Only markers and white space around markers are dropped. Arguments of a tool call that are invalid JSON
-        stay text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the text is in
-        `reply_text` in the metadata of the block. A call without a name becomes a text block. Text after the end
+        stay text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the metadata of
+        the block contains the text as `reply_text`. A call without a name becomes a text block. Text after the end
         marker of the reply is in `metadata["reply"]["behind_end"]`. Text that belongs to no field is in
         `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field. The ids of calls are
         those that the model wrote. If the model wrote no id, the id depends on the prompt and the text before the

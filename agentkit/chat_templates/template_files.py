@@ -1,6 +1,6 @@
 """Reads chat templates from the files of a model: a folder as on Hugging Face, or a GGUF file.
 
-In a folder, `chat_template.jinja` has precedence over `tokenizer_config.json`, and files in the folder
+In a folder, `chat_template.jinja` has precedence over `tokenizer_config.json`. Files in the folder
 `additional_chat_templates` have precedence over the named templates in `tokenizer_config.json` (Hugging Face, chat
 templates).
 """

@@ -38,7 +38,7 @@ _SET: Final = frozenset(
 """Arguments of `ChatTemplate.render` that the formatter passes."""
 _ANY_NAME: Final = object()
 _PLACE: Final = re.compile(r"msgs\[(\d+)\]\.content\[(\d+)\]")
-_SYNTAX: Final = re.compile(r"\\|\?P<\w+>")  # backslashes and names of groups in a regular expression
+_SYNTAX: Final = re.compile(r"\\|\?P<\w+>")  # parts of a regular expression that no token contains
 _SPACED: Final = Note(Disposition.CARRIED, "a space added inside each control token of the text")
 
 
@@ -208,9 +208,9 @@ class ChatTemplateFormatter(FormatterBase):
     def list_reply_tokens(self) -> list[str]:
         """Returns the control tokens in the markers of the response template, which a server must not remove.
 
-        If the control tokens of the tokenizer are unknown, the result has all markers that are texts, and the
-        parts of regular expressions that look like a control token. Without a response template, the result is
-        empty.
+        If the control tokens of the tokenizer are unknown, the result has all markers that are texts. The result
+        then also has the parts of regular expressions that look like a control token. Without a response template,
+        the result is empty.
         """
         from agentkit.chat_templates.control_tokens import list_control_tokens
 

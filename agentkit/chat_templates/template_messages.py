@@ -93,8 +93,8 @@ def write_messages(
     Args:
         msgs: The conversation.
         separator: Text between two text blocks of a message.
-        protect: Function that changes or refuses texts of users, tool results and names. Its arguments are a text
-            and the place of the text. It returns the text to write.
+        protect: Function that takes a text of a user, a tool result or a name, and the place of the text. The
+            function returns the text to write, or raises an error.
         kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
     """
     written = WrittenMessages([], [], [], [])

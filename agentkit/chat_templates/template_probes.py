@@ -184,8 +184,8 @@ class TemplateProbe:
     def writes_assistant_first(self) -> bool:
         """Returns True if the template writes conversations that start with a message of an assistant.
 
-        The result is False for templates that then omit the system message. The result is also False for templates
-        that, if there are tools, write the first message as a message of a user, without its tool calls.
+        The result is False for templates that then omit the system message. The result is also False for some
+        templates with tools: they write the first message as a message of a user, without its tool calls.
         """
         if not self.writes([_REPLY, _USER], "Replyword"):
             return False

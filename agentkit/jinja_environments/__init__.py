@@ -28,8 +28,8 @@ These limits apply too:
 - Chat templates have at most 1,000,000 characters.
 - There are no random functions, and no methods that create bytes, such as `encode`.
 
-The steps depend only on the template and the values, so a rendering that exceeds a limit on one machine
-exceeds the limit on all machines.
+The steps depend only on the template and the values. So a rendering that exceeds a limit on one machine exceeds
+the limit on all machines.
 
 To read the source, start with `environments`. `limits` counts the steps. `template_code` writes the Python code of
 templates. `sandbox_access` has the rules for attributes and calls. `filters` has the filters `yaml`, `json` and

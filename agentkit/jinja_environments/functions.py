@@ -37,7 +37,7 @@ def format_local_time(pattern: str) -> str:
 
 
 class TemplateDict:
-    """Function `dict` of chat templates. Templates get no access to the class `dict`."""
+    """Function `dict` of chat templates. Templates cannot access the class `dict`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         """Returns a new dict."""

@@ -1,8 +1,8 @@
 """Limits of one rendering: its number of steps, and the sizes of its values.
 
 The package `agentkit.jinja_environments` describes the limits. The functions of this module raise jinja's
-`TemplateRuntimeError` if a limit is exceeded. They work only after `start_rendering`, so jinja cannot call them
-when it compiles a template.
+`TemplateRuntimeError` if a limit is exceeded. The functions work only after `start_rendering`, so jinja cannot
+call them when it compiles a template.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _MAX_STEPS: Final = 100_000_000
-_PAIR: Final = 100  # further steps for each pair of messages
+_PAIR: Final = 100  # further steps of loops that print nothing, for each pair of messages
 _TOO_SLOW: Final = "the template is too slow or its values are too large"
 _MAX_SIZE: Final = 10_000_000  # maximum number of characters of a text, or of all texts in a list or dict
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`

@@ -136,8 +136,8 @@ class LoopText:
     def change_length(self, length: int) -> LoopText | None:
         """Returns the text for `length` messages.
 
-        Returns None if the record does not have the iterations, or if they read other messages than the first
-        `length` messages, or the end of the list.
+        Returns None if the record does not have the iterations. Also returns None if the iterations read a message
+        after the first `length` messages, or the end of the list.
         """
         record, count = self.record, length - self.first
         if not 0 <= count < len(record.ends) or record.last_reads[count] >= length:

@@ -35,7 +35,7 @@ def add(*values: Any) -> Any:
 def concatenate(join: Callable[[Iterable[Any]], str], *values: Any) -> str:
     """Joins the texts of values: the operation `a ~ b ~ c` of a template.
 
-    `join` is the function of jinja that joins texts. It is called only if a value is not a plain string.
+    Calls `join`, the function of jinja that joins texts, only if a value is not a plain string.
     """
     size = 0
     for value in values:

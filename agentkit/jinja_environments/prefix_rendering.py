@@ -16,15 +16,15 @@ Rules
     - The text of an iteration is copied only if everything that the iteration read is the same: messages,
       variables and attributes of namespaces (see `loop_recorder`).
     - A rendering without new iterations runs no code of the template, unless the parts outside of loops would read
-      other messages, or other values of attributes.
+      other messages or attribute values.
     - If the rendering of all messages with recorded loops does not have the expected text, no loop is recorded. If
       a rendering with recorded loops fails, `render_chat` renders the messages again. So the errors are those of
       `render_chat`.
 
 Cost
     The number of iterations that run in all renderings together grows with the number of messages, and not with
-    its square. The parts of a template outside of loops run in each rendering if they read the number of messages,
-    or if they set an attribute after a loop. Loops in macros and blocks, and loops over other lists such as
+    its square. Parts of a template outside of loops run in each rendering if they read the number of messages, or
+    set an attribute after a loop. Loops in macros and blocks, and loops over other lists such as
     `messages[::-1]`, run in each rendering too.
 """
 
@@ -225,8 +225,8 @@ def _compile(source: str) -> Template:
 def _find_loops(body: Iterable[nodes.Node]) -> Iterator[nodes.For]:
     """Yields the loops of a template that can be recorded.
 
-    Such a loop is not inside another loop, a macro or a block. It has one variable, and no condition, `else`,
-    recursion or macro.
+    Such a loop has one variable, and no condition, `else`, recursion or macro. The loop is not inside another
+    loop, a macro or a block.
     """
     from jinja2 import nodes
 

@@ -29,7 +29,7 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
 
     Args:
         extra: Extra of `agentkit-middleware` that installs jinja2. The error names this extra.
-        purpose: Task that needs jinja2. The error begins with this text.
+        purpose: Task that needs jinja2, such as `Rendering a prompt template`. The error names this task.
 
     Raises:
         MissingExtraError: The package jinja2 is not installed.

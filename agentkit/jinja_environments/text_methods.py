@@ -78,4 +78,4 @@ _CHECKS: Final[dict[str, Callable[..., tuple[Any, ...]]]] = {
     "rjust": _check_widths,
     "zfill": _check_widths,
 }
-"""Functions by the names of methods. They check the size of the result, and return the arguments of the call."""
+"""Functions by the name of a method. Each function checks the size of the result, and returns the arguments."""

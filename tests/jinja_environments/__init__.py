@@ -1,1 +1,1 @@
-"""Tests of `agentkit.prompts`."""
+"""Tests of `agentkit.jinja_environments`."""
