@@ -59,8 +59,8 @@ class MediaLimits:
     Attributes:
         count: Maximum number of media items.
         side: Maximum length of the longer side of an image, in pixels.
-        crowd: Pair (count, side) for requests with many images. If a request has more than `count` images, `side`
-            is the maximum length of the longer side of each image, in pixels.
+        crowd: Stricter limit for requests with many images: a number of images, and a length in pixels. In a
+            request with more images than this number, the longer side of an image has at most this length.
         pixels: Maximum number of pixels of an image (width times height).
         data: Maximum length of the base64 text of one item, in characters.
         total: Maximum length of the base64 text of all items, in characters.
