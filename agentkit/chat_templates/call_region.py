@@ -218,7 +218,7 @@ class CallRegion:
                 builder.replace_arguments(key, converted)
 
     def _choose_id(self, id: str, index: int) -> str:
-        """Returns `id`. If `id` is empty or repeats an earlier id, returns an id from the digest."""
+        """Returns `id`. If `id` is empty or repeats an earlier id, returns an id derived from the digest."""
         if not id or id in self._used_ids:
             id = f"call_{self._digest[:24]}{f'_{index}' if index else ''}"
         self._used_ids.add(id)

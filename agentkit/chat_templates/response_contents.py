@@ -54,7 +54,7 @@ def check_content_args(content: str, arguments: Mapping[str, Any], place: str) -
         pattern = compile_pattern(arguments.get("tag_pattern"), f"{place}.tag_pattern")
         if "key" not in pattern.groupindex:
             reason = f"{pattern.pattern!r:.80} has no group `key`"
-            raise OptionError(f"{place}.tag_pattern", reason, "Add (?P<key>…) and (?P<value>…).")
+            raise OptionError(f"{place}.tag_pattern", reason, "Use the groups (?P<key>…) and (?P<value>…).")
     nested = arguments.get("value_parser")
     if nested is not None:
         check_option(f"{place}.value_parser", nested, dict)

@@ -24,7 +24,7 @@ _LEFT_CONTEXT: Final = re.compile(r"\(\?<[=!]|\\[bBAGmMKX]|(?<!\[)\^|\(\?r")
 _LOOKAHEAD: Final = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\?((?:[\w\s</>|▁｜:-]|\\[^\w\s])+)\)")
 """Pattern of lookaheads that search for a text at any distance, such as `(?=[\\s\\S]*?</think>)`."""
 
-_LONG: Final = 64  # number of characters above which a faster check precedes the search
+_LONG: Final = 64  # longer texts get a faster check before the search
 _WINDOW: Final = 64  # number of characters in the first window of a search
 _CACHED_LENGTH: Final = 100  # maximum length of texts whose searches are cached
 _MAX_CACHED: Final = 10_000  # maximum number of cached searches
@@ -185,7 +185,7 @@ class MarkerWatch:
         self._markers = tuple(markers)
         self.needs_context = any(marker.needs_context for _, _, marker in self._markers)
         self._cached_length = 0 if self.needs_context else _CACHED_LENGTH
-        self._caches: tuple[_Cache, _Cache] = ({}, {})  # results for both values of `skips_empty`
+        self._caches: tuple[_Cache, _Cache] = ({}, {})  # one for each value of `skips_empty`
         ascii_texts = map(chr, range(128))
         self._plain = set[str]() if self.needs_context else {c for c in ascii_texts if not self._may_start(c)}
         self.is_plain: Callable[[str], bool] = self._plain.issuperset

@@ -165,7 +165,10 @@ class ReadAttribute:
 
 
 def find_range(value: int, other: int) -> ValueRange:
-    """Returns the range of all integers that compare to `other` as `value` does."""
+    """Returns the range of all integers on the same side of `other` as `value`.
+
+    If `value` equals `other`, the range contains only `other`.
+    """
     if value == other:
         return ValueRange(other, other)
     return ValueRange(other + 1, inf) if value > other else ValueRange(-inf, other - 1)

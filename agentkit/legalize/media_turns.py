@@ -21,7 +21,7 @@ TracedMedia: TypeAlias = tuple[PromotedMedia, Provenance]
 
 _MOVED = Note(
     Disposition.MOVED,
-    "moved into a separate user turn, because the API does not accept these media in the original turn",
+    "moved into a separate user turn, because the API does not accept this media item in the original turn",
 )
 
 

@@ -211,9 +211,9 @@ class ChatModel:
         return self
 
     async def aclose(self) -> None:
-        """Closes the client, unless the application passed the client. The next call then opens a new client.
+        """Closes the client that this object opened. The next model call opens a new client.
 
-        A call that is in progress raises a NetworkError.
+        A model call that is in progress raises a NetworkError. A client that the application passed stays open.
         """
         await self._client.aclose()
 

@@ -178,7 +178,7 @@ def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
         return built_in
     if len(others) > 1:
         names = " and ".join(repr(_get_distribution(other)) for other in others)
-        reason = f"the distributions {names} each have a provider with this name. Uninstall all but one"
+        reason = f"the distributions {names} each have a provider with this name. Uninstall all except one"
         raise ProviderError(name, reason, available_providers())
     return others[0]
 

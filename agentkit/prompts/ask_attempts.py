@@ -73,7 +73,7 @@ async def ask(
             result contains them. If the text of a reply with tool calls lacks an output, this output is None. If a
             reply calls a tool without a function, no tool call of this reply is run, and there is no further
             round.
-        mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
+        mode: Name of a mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
         retries: Maximum number of further model calls after replies that cannot be parsed. The first call with a
             fallback adapter and the calls after tool results do not count.
         max_tokens: Maximum number of tokens of the reply. None means the `max_tokens` of the model.

@@ -1,4 +1,4 @@
-"""`PromptMode`: the templates and the parser of one answer mode of a `PromptAdapter`."""
+"""`PromptMode`: the templates and the parser of one mode of a `PromptAdapter`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 
 @dataclass(frozen=True)
 class PromptMode:
-    """Templates and parser of one answer mode.
+    """Templates and parser of one mode.
 
     Attributes:
         name: Name of the mode. None for replies without a mode.

@@ -79,7 +79,7 @@ def _parse_parameters(side: str) -> list[ast.arg]:
         raise _error(f"cannot parse {shown}", advice)
     parameters = function.args
     if parameters.defaults or any(parameters.kw_defaults):
-        raise _error(f"{shown} has a default value", "Declare a signature class for defaults.")
+        raise _error(f"{shown} has a default value", "Declare default values in a signature class.")
     if parameters.posonlyargs or parameters.vararg or parameters.kwonlyargs or parameters.kwarg:
         raise _error(f"{shown} contains '*' or '/'", advice)
     return parameters.args

@@ -59,7 +59,7 @@ def stream(
         history: Messages, earlier turns and feedback that precede the request.
         tools: Tools that the model may call. Tool calls are part of the result. Outputs that the text of a reply
             with tool calls lacks are None.
-        mode: Name of an answer mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
+        mode: Name of a mode of a `PromptAdapter`. None means the mode in the adapter's option `mode`.
         max_tokens: Maximum number of tokens of the reply. None means the `max_tokens` of the model.
         **parameters: Parameters under the provider's own names, such as `temperature=0`.
 

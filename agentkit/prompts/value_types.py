@@ -202,7 +202,7 @@ def _sort_sets(value: Any, json_value: Any) -> None:
 
     Args:
         value: Value that was converted.
-        json_value: Result of the conversion, which is changed.
+        json_value: Result of the conversion. The function changes this value in place.
     """
     if isinstance(value, RootModel):
         _sort_sets(cast("RootModel[Any]", value).root, json_value)

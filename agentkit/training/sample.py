@@ -119,7 +119,7 @@ class Sample:
         """
         if not self.rejected:
             raise OptionError(
-                "rejected", "the sample has no rejected conversation", "Pass `rejected` to the sample."
+                "rejected", "the sample has no rejected conversation", "Pass `rejected` to `Sample()`."
             )
         return replace(self, msgs=self.rejected, weights=None, tokens=None, rejected=())
 

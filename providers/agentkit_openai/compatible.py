@@ -261,8 +261,8 @@ TEMPLATE_CHAT = VENDOR_CHAT.override(
         # Chat templates of Mistral and Gemma require alternating turns. Error text: "Conversation roles must
         # alternate". These templates ignore tool results when they check the order.
         "turns.alternate": True,
-        # Chat templates of Mistral and Hugging Face require call ids of nine letters or digits. Other templates
-        # accept any id.
+        # Mistral's chat templates (mistral-common, and those on Hugging Face) require call ids of nine letters or
+        # digits. Other templates accept any id.
         "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
     }
 )

@@ -57,7 +57,7 @@ def _compile_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (chat_rendering, prefix_rendering):
-            patch.setattr(module, "_compile", lru_cache(None)(module._compile.__wrapped__))
+            patch.setattr(module, "_compile", lru_cache(200)(module._compile.__wrapped__))
         yield
 
 

@@ -112,7 +112,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"joined with the system prompt before it", r"merged into the previous system message"),
     (
         r"media moved into a user turn of its own",
-        r"moved into a separate user turn, because the API does not accept these media in the original turn",
+        r"moved into a separate user turn, because the API does not accept this media item in the original turn",
     ),
     (r"the label of media that was moved", r"text that tells the model where the moved media come from"),
     (r"joined with the turn before it", r"merged into the previous turn of the same role"),

@@ -99,7 +99,9 @@ def test_an_item_of_a_tool_result_has_no_signature_even_in_a_message_of_the_assi
     assert ledger_lines(plan)[2:] == [f"1.0.0 carried: {OMITTED_DATA}"]
 
 
-MOVED: Final = "moved into a separate user turn, because the API does not accept these media in the original turn"
+MOVED: Final = (
+    "moved into a separate user turn, because the API does not accept this media item in the original turn"
+)
 STALE: Final = "the signature of a changed or moved media item was omitted"
 
 

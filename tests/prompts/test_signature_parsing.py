@@ -121,7 +121,7 @@ REFUSED: Final[list[tuple[Any, str]]] = [
     ("a, /, b -> c", f"'a, /, b' contains '*' or '/'. {_WRITE}"),
     ("*a -> c", f"'*a' contains '*' or '/'. {_WRITE}"),
     ("a, *, b -> c", f"'a, *, b' contains '*' or '/'. {_WRITE}"),
-    ("a = 3 -> c", "'a = 3' has a default value. Declare a signature class for defaults."),
+    ("a = 3 -> c", "'a = 3' has a default value. Declare default values in a signature class."),
     ("a\0 -> c", rf"cannot parse 'a\x00'. {_WRITE}"),
     ("class -> c", f"cannot parse 'class'. {_WRITE}"),
     ("a, b -> a", "two fields have the name 'a'. Use a different name for each field."),

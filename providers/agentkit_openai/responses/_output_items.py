@@ -193,7 +193,7 @@ class OutputItems:
                 self._reply.add_metadata(block_key, incomplete=True)
 
     def close(self) -> None:
-        """Adds citations and opaque state to the blocks at the end of a reply.
+        """Adds citations and opaque state to the blocks of a reply, after its last item.
 
         Unfinished items of tools that OpenAI runs are stored in the metadata of the message.
         """
