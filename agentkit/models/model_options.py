@@ -57,11 +57,7 @@ def check_model_options(options: ModelOptions) -> None:
     The formatter checks its own options.
     """
     check_names("ChatModel", options, _MODEL_OPTIONS, _ADVICE)
-    client_options = options.get("client_options")
-    if not isinstance(client_options, Mapping | None):
-        # The value is not shown, because it can be an API key.
-        reason = f"expected a dict, got {type(client_options).__name__}"
-        raise OptionError("client_options", reason, "Pass a dict of options for the SDK client.")
+    _check_dict("client_options", options.get("client_options"))
     check_option("replan", options.get("replan"), bool | None)
     _check_timeout(options.get("timeout"))
     check_call_options(options.get("max_tokens"), options.get("parameters"))
@@ -69,10 +65,17 @@ def check_model_options(options: ModelOptions) -> None:
 
 def check_call_options(max_tokens: int | None, parameters: Mapping[str, Any] | None) -> None:
     """Raises OptionError if the token limit or a parameter of a model call is invalid."""
-    check_option("parameters", parameters, Mapping | None)
+    _check_dict("parameters", parameters)
     check_parameters(parameters)
     if max_tokens is not None:
         check_int("max_tokens", max_tokens, 0, "Pass the maximum number of tokens of a reply.")
+
+
+def _check_dict(name: str, value: object) -> None:
+    """Raises OptionError if an option is not a dict. The error hides the value, which can contain an API key."""
+    if not isinstance(value, Mapping | None):
+        reason = f"expected a dict, got a value of type {type(value).__name__}"
+        raise OptionError(name, reason, "Pass a dict, or omit the option.")
 
 
 def _check_timeout(timeout: float | None) -> None:

@@ -92,6 +92,14 @@ async def test_invalid_arguments_are_errors_of_the_constructor(value: Any, optio
     assert caught.value.place == place
 
 
+@each_case("name", ["client_options", "parameters"])
+async def test_an_error_hides_the_value_of_an_option_that_can_contain_a_key(name: str) -> None:
+    options: Any = {name: "sk-secret"}
+    with pytest.raises(OptionError, match="expected a dict") as caught:
+        ChatModel("openai:gpt-6", **options)
+    assert "sk-secret" not in str(caught.value)
+
+
 async def test_an_unknown_provider_or_option_is_an_error() -> None:
     with pytest.raises(ProviderError, match="openai"):
         ChatModel("opnai:gpt-6")
