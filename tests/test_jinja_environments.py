@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from contextlib import suppress
 from typing import Any
@@ -176,6 +177,17 @@ def test_a_missing_package_is_named_when_the_model_environment_is_created(monkey
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[templates\]"):
         model_environment()
+
+
+def test_a_missing_package_is_named_when_a_chat_template_is_rendered() -> None:
+    program = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "from agentkit import Msg\n"
+        "from agentkit.chat_templates import ChatTemplate\n"
+        "ChatTemplate.builtin('chatml').render([Msg('Bob', 'Hello.', 'user')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].startswith("agentkit.errors.MissingExtraError: Rendering a chat template")
 
 
 # -- the sandbox ----------------------------------------------------------------------------------------------

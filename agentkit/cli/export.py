@@ -70,7 +70,10 @@ def export_command(
         ),
     ] = None,
     train_on: Annotated[
-        Literal["assistant", "all", "last"], typer.Option(help="Messages that are trained.")
+        Literal["assistant", "all", "last"],
+        typer.Option(
+            help="Messages whose tokens the summary counts as trained. 'last' also sets the weights in the rows."
+        ),
     ] = "assistant",
     max_tokens: Annotated[
         int | None,

@@ -140,13 +140,14 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
     """
     if len(source) > _MAX_SOURCE:
         raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
+    syntax_error = _get_syntax_error()
     try:
         return _compile(source)
     except (RecursionError, MemoryError, SyntaxError) as error:  # raised by Python's compiler for deep nesting
         raise TemplateError(name, "the template is nested too deeply") from error
     except ValueError as error:  # raised for a number with too many digits
         raise TemplateError(name, str(error)) from error
-    except _get_syntax_error() as error:
+    except syntax_error as error:
         raise TemplateError(name, error.message or str(error), error.lineno) from error
 
 
@@ -165,6 +166,7 @@ def _get_environment() -> ImmutableSandboxedEnvironment:
 
 
 def _get_syntax_error() -> type[TemplateSyntaxError]:
+    _get_environment()  # raises MissingExtraError if jinja2 is not installed
     from jinja2 import TemplateSyntaxError
 
     return TemplateSyntaxError

@@ -16,7 +16,7 @@ from agentkit.ledger.plan import Plan
 from agentkit.legalize.call_ids import legal_call_id
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.request_spec import Request, RequestSpec
-from agentkit.messages.blocks import Block, ToolUseBlock
+from agentkit.messages.blocks import Block, TextBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.tools.tool import Tool
@@ -78,6 +78,10 @@ class ServedPrompts:
         request = self._plan(msgs).request
         prompt = next(prompt for prompt in reversed(self._converted) if prompt.request == request)
         if isinstance(self._formatter, ChatTemplateFormatter):
+            template = self._formatter.template
+            if not template.check().parts:
+                joined = tuple(_join_texts(msg, template.text_separator) for msg in prompt.msgs)
+                prompt = replace(prompt, msgs=joined)
             _check_prompt(self._formatter, prompt)
         return prompt
 
@@ -113,6 +117,13 @@ def _split_results(msg: Msg) -> list[Msg]:
         return [msg]
     others = tuple(block for block in msg.blocks if block.type != "tool_result")
     return [replace(msg, content=results), replace(msg, content=others)]
+
+
+def _join_texts(msg: Msg, separator: str) -> Msg:
+    """Joins the texts of a message that has only texts, because rows with lists of parts need other templates."""
+    texts = [block.text for block in msg.blocks if isinstance(block, TextBlock)]
+    is_joined = isinstance(msg.content, str) or not texts or len(texts) < len(msg.blocks)
+    return msg if is_joined else replace(msg, content=separator.join(texts))
 
 
 def _check_prompt(formatter: ChatTemplateFormatter, prompt: ServedPrompt) -> None:

@@ -9,6 +9,8 @@ from typing import Final, Literal, TypeAlias
 
 from agentkit.argument_checks import check_choice, check_int, check_option
 from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.errors import MessageError
+from agentkit.messages.features import Feature
 from agentkit.reprs import bounded_repr
 from agentkit.training.recorded_tokens import splice_tokens
 from agentkit.training.reply_spans import ReplySpans
@@ -118,7 +120,8 @@ def tokenize(
 
     Raises:
         MessageError: A message cannot be found in the rendered text, or has a tool result and other content. Or
-            recorded token ids cannot replace the text of their reply.
+            the template does not write the tool calls of a reply. Or recorded token ids cannot replace the text of
+            their reply.
         OptionError: An option is invalid.
         TemplateError: The template refuses the messages.
 
@@ -139,6 +142,7 @@ def tokenize(
     check_option("now", now, datetime | None)
     if max_tokens is not None:
         check_int("max_tokens", max_tokens, 1)
+    _check_calls(sample, template)
     encode_text = as_encoder(encode)
     rendered = ReplySpans(sample, template, now)
     trained = find_trained_spans(rendered, train_on, train_thinking, train_generation_prompt)
@@ -150,6 +154,21 @@ def tokenize(
     if max_tokens is not None and len(ids) > max_tokens:
         ids, spans = _truncate(ids, spans, max_tokens, side, _find_eos(template, encode_text))
     return _build(ids, spans)
+
+
+def _check_calls(sample: Sample, template: ChatTemplate) -> None:
+    """Checks that the template writes the tool calls of the replies that can be trained."""
+    indexes = [
+        index
+        for index in sample.replies
+        if sample.msgs[index].features & Feature.CALL
+        and sample.get_weight(index) != 0
+        and index not in (sample.tokens or ())
+    ]
+    if indexes and not template.check().calls:
+        reason = f"the chat template {template.name!r} does not write the tool calls of the reply"
+        advice = "Use a chat template that writes tool calls, or set the weight of the reply to 0."
+        raise MessageError(f"msgs[{indexes[0]}]", reason, advice)
 
 
 def _build(ids: list[int], spans: list[Span]) -> TokenizedSample:

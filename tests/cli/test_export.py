@@ -204,17 +204,17 @@ def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, 
     path.write_text("\n".join([texts[0], "", "[", *texts[1:]]), "utf-8")
     options = ("--template", str(tmp_path), "--max-tokens", "40")
     code, out, err = call("export", str(path), "--format", "alpaca", *options)
-    refused, invalid, summary, *reasons = err.splitlines()
+    refused, invalid, unwritten, summary, *reasons = err.splitlines()
     assert code == 2
-    assert [row["output"] for row in read_rows(out)] == ["", "Here."]
+    assert [row["output"] for row in read_rows(out)] == ["Here."]
     assert refused.startswith(f"{path}, line 1: agentkit: samples[0]")
     assert invalid.startswith(f"{path}, line 3: agentkit: input: the text is not JSON")
-    trained = len("</s>") + len("Here.</s>")
-    assert summary == f"2 samples, {trained} trained tokens, 1 cut, 2 refused, 5 losses"
+    assert unwritten.startswith(f"{path}, line 4: agentkit: msgs[1]: the chat template")
+    trained = len("Here.</s>")
+    assert summary == f"1 samples, {trained} trained tokens, 1 cut, 3 refused, 2 losses"
     assert reasons == [
-        "  2 × the format has no field for the name 'Bob'",
-        "  2 × the format has no field for the name 'Friday'",
-        "  1 × the format has no block of type tool_use",
+        "  1 × the format has no field for the name 'Bob'",
+        "  1 × the format has no field for the name 'Friday'",
     ]
 
 

@@ -29,7 +29,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate
-from agentkit.training import Sample, samples_from_log, tokenize
+from agentkit.training import Sample, dump_rows, samples_from_log, tokenize
 from tests.cases import each_case
 from tests.profiles import examples
 from tests.training.templates import MARKED, THINKING, encode, list_trained
@@ -291,3 +291,12 @@ def test_invalid_arguments_are_errors() -> None:
     invalid: Any = "openai"
     with pytest.raises(OptionError, match="formatter: expected FormatterBase"):
         samples_from_log(LOG, formatter=invalid)
+
+
+def test_the_texts_of_a_frame_are_joined_as_the_template_joins_them() -> None:
+    msgs = [Msg("Bob", "Hello.", "user"), Msg("Eve", "Hi.", "user"), Msg("Friday", "Yes?", "assistant")]
+    formatter = ChatTemplate.builtin("chatml").formatter(history=VIEWER)
+    (sample,) = samples_from_log(msgs, viewers=["Friday"], formatter=formatter)
+    assert all(isinstance(msg.content, str) for msg in sample.msgs)
+    (row,) = dump_rows("trl", [sample])
+    assert [message["content"] for message in row["prompt"]] == [sample.msgs[0].content]

@@ -252,8 +252,12 @@ def test_the_bos_token_is_never_trained() -> None:
 
 
 def test_a_reply_that_the_template_leaves_open_trains_no_generation_prompt() -> None:
-    call = Msg("Friday", [ToolUseBlock("c1", "look", {"q": 1})], "assistant")
-    assert train([MSGS[1], call], ChatTemplate.builtin("torchtune_chatml")) == []
+    template = ChatTemplate(
+        "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if m.content %};{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}[assistant]{% endif %}"
+    )
+    assert train([MSGS[1], MSGS[4]], template) == ["There.;"]
+    assert train([MSGS[1], Msg("Friday", "", "assistant")], template) == []
 
 
 def test_variables_of_the_template_are_passed() -> None:
@@ -534,3 +538,14 @@ def test_spans_are_subtracted_as_sets_of_places(spans: list[Span], excluded: lis
 
 def _list_places(spans: list[Span]) -> set[int]:
     return {place for start, end in spans for place in range(start, end)}
+
+
+def test_a_reply_whose_tool_calls_the_template_does_not_write_is_an_error() -> None:
+    call = Msg("Friday", [ToolUseBlock("c", "look", {})], "assistant")
+    msgs = [Msg("Bob", "Look.", "user"), call, Msg("tool", [ToolResultBlock("c", "look", "x")], "system")]
+    msgs.append(Msg("Friday", "An x.", "assistant"))
+    template = ChatTemplate.builtin("chatml")
+    with pytest.raises(MessageError, match=r"^msgs\[1\]: .* does not write the tool calls of the reply"):
+        tokenize(Sample(msgs), template, encode)
+    tokenized = tokenize(Sample(msgs, weights=[None, 0, None, 1]), template, encode)
+    assert bytes(i for i in tokenized.labels if i >= 0).decode() == "An x.<|im_end|>"
