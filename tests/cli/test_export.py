@@ -216,6 +216,14 @@ def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, 
         "  1 × the format has no field for the name 'Bob'",
         "  1 × the format has no field for the name 'Friday'",
     ]
+    code, out, err = call("export", str(path), "--format", "alpaca")  # without a template, calls are only a loss
+    assert [row["output"] for row in read_rows(out)] == ["", "Here."]
+    assert err.splitlines()[-4:] == [
+        "2 samples, 2 refused, 5 losses",
+        "  2 × the format has no field for the name 'Bob'",
+        "  2 × the format has no field for the name 'Friday'",
+        "  1 × the format has no block of type tool_use",
+    ]
 
 
 @each_case(

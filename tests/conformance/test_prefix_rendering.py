@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -25,10 +26,14 @@ def test_the_text_of_each_prefix_is_that_of_render(part: int) -> None:
     ]
     assert len(templates) >= 18
 
+    compared = Counter[str]()
+
     @given(CONVERSATIONS, st.integers())
     @examples(100)
     def compare(msgs: list[Msg], seed: int) -> None:
         for template in templates:
-            check_prefixes(msgs, template, Random(f"{seed} {template.name}"))
+            compared[template.name] += check_prefixes(msgs, template, Random(f"{seed} {template.name}"))
 
     compare()
+    assert len(compared) == len(templates)
+    assert min(compared.values()) > 50

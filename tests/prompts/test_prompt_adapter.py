@@ -552,6 +552,11 @@ def test_the_tools_of_the_parser_and_of_the_call_are_requested_once() -> None:
         ({"modes": {1: PromptAdapter()}}, "modes: expected str, got int 1"),
         ({"modes": {"a": "json"}}, "modes['a']: expected PromptAdapter, got str 'json'"),
         (
+            {"modes": {"a": JSONAdapter()}},
+            "modes['a']: expected PromptAdapter, got JSONAdapter(native_tools=True, fallback=None, "
+            "… (151 characters) … a_style='json')",
+        ),
+        (
             {"modes": {"a": PromptAdapter(fallback=JSONAdapter())}},
             "modes['a'].fallback: the adapter of a mode cannot have this option",
         ),

@@ -475,11 +475,20 @@ def test_a_closed_schema_is_recognized(schema: dict[str, Any], closed: bool) -> 
     assert OutputSchema(schema).closed is closed
 
 
-@each_case("value", ["json", 5, _Opaque, {"schema": {"a": float("nan")}}, {"a": {1, 2}}])
-def test_a_value_that_is_not_a_schema_is_refused(value: Any) -> None:
+@each_case(
+    ("value", "place"),
+    [
+        ("json", "response_format"),
+        (5, "response_format"),
+        (_Opaque, "response_format"),
+        ({"schema": {"a": float("nan")}}, "response_format.schema.a"),
+        ({"a": {1, 2}}, "response_format.a"),
+    ],
+)
+def test_a_value_that_is_not_a_schema_is_refused(value: Any, place: str) -> None:
     with pytest.raises(OptionError) as caught:
         as_output_schema(value)
-    assert caught.value.place.partition(".")[0] == "response_format"
+    assert caught.value.place == place
     assert caught.value.advice
 
 
