@@ -58,8 +58,13 @@ class PromptReplyParser(StreamParserBase):
             self._reader = template.reader(self.reply, prompt=prompt, tools=tools)
         self._has_text_ended = False
 
-    def add_text(self, piece: str) -> None:
-        """Adds a piece of the text that the model wrote."""
+    def add_text(self, piece: object) -> None:
+        """Adds a piece of the text that the model wrote. Ignores a value that is not a string.
+
+        The text may end with half of a surrogate pair, because the next piece can have the other half.
+        """
+        if not isinstance(piece, str):
+            return
         if self._reader is None or self._has_text_ended:
             if piece:
                 self.reply.add_text(_TEXT, piece)

@@ -10,6 +10,7 @@ from agentkit.chat_templates.call_region import CallForm, CallRegion
 from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseField, ResponseFields
 from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRegion
 from agentkit.chat_templates.response_splitter import ResponseSplitter
+from agentkit.json_values import as_text
 from agentkit.replies.builder import ReplyBuilder
 from agentkit.replies.partial_blocks import PartialThinking
 from agentkit.tools.tool import Tool
@@ -101,7 +102,7 @@ class ResponseReader(ResponseSplitter):
 
     def _digest_text(self) -> str:
         """Returns a digest of the prompt and of the reply up to the end of the current marker."""
-        self._digest.update("".join(self.consumed).encode("utf-8", "surrogatepass"))
+        self._digest.update(as_text("".join(self.consumed)).encode())
         self.consumed.clear()
         return self._digest.hexdigest()
 

@@ -246,6 +246,25 @@ async def test_thinking_and_tool_calls_are_read_from_the_text(provider: str) -> 
     assert answer.text == "It is calm."
 
 
+@each_case("parser", {OPENAI: OpenAICompletionsParser, OLLAMA: OllamaRawParser})
+def test_halves_of_a_character_meet_in_each_region(
+    parser: type[OpenAICompletionsParser | OllamaRawParser],
+) -> None:
+    halves = [
+        *("<think>a\ud83d", "\ude00</think>b\ud83d"),
+        *('\ude00<tool_call>{"name": "look", "arguments": {"place": "\ud83d', '\ude00"}}</tool_call>'),
+    ]
+    whole = "".join(halves).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    messages: list[Msg] = []
+    for pieces in (halves, [whole]):
+        reading = parser(response_template=FORM)
+        for piece in pieces:
+            reading.feed({"choices": [{"index": 0, "text": piece}], "response": piece})
+        messages.append(reading.finish())
+    assert messages[0] == messages[1]
+    assert "\ufffd" not in str(messages[0].to_dict())
+
+
 @EACH
 async def test_a_reply_that_ends_early_has_all_text(provider: str) -> None:
     half = CALLS[: CALLS.index('"sea"') + 2]

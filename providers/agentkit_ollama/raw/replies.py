@@ -11,7 +11,6 @@ from agentkit.provider_kit import (
     PromptReplyParser,
     StreamEvent,
     as_list,
-    as_text,
     list_keys,
     reported_error,
 )
@@ -51,7 +50,7 @@ class OllamaRawParser(PromptReplyParser):
 
         A chunk is a `GenerateResponse` object, its dict, or raw bytes of the stream.
         """
-        return super().feed(unwrap(chunk))
+        return super().feed(chunk if type(chunk) is dict else unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
         """Adds the content of a complete reply to `self.reply`.
@@ -70,9 +69,9 @@ class OllamaRawParser(PromptReplyParser):
         """Adds the content of one line of a stream to `self.reply`."""
         if self.reply.model is None:
             self.reply.begin(None, event.get("model"), event.get("created_at"))
-        if thinking := as_text(event.get("thinking")):
+        if (thinking := event.get("thinking")) and isinstance(thinking, str):
             self.reply.add_thinking(_THINKING, thinking)
-        self.add_text(as_text(event.get("response")))
+        self.add_text(event.get("response"))
         if event.get("logprobs"):
             self.reply.notes.setdefault("logprobs", []).extend(as_list(event["logprobs"]))
         if event.get("error") is not None:

@@ -79,7 +79,7 @@ class OpenAICompletionsParser(PromptReplyParser):
             self.end_text(FinishReason.OTHER)
 
     def _read_choice(self, choice: dict[str, Any]) -> None:
-        self.add_text(as_text(choice.get("text")))
+        self.add_text(choice.get("text"))
         add_token_ids(self.reply.notes, choice)
         for key, values in as_object(choice.get("logprobs")).items():
             self.reply.notes.setdefault("logprobs", {}).setdefault(key, []).extend(as_list(values))
