@@ -50,7 +50,8 @@ class OllamaRawParser(PromptReplyParser):
 
         A chunk is a `GenerateResponse` object, its dict, or raw bytes of the stream.
         """
-        return super().feed(chunk if type(chunk) is dict else unwrap(chunk))
+        chunk_type = type(chunk)
+        return super().feed(chunk if chunk_type is dict else unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
         """Adds the content of a complete reply to `self.reply`.
