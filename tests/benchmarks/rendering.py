@@ -6,18 +6,23 @@ names the interpreter of an environment with trl, the templates of trl for large
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from agentkit import Msg, TextBlock, Tool, ToolResultBlock, ToolUseBlock
+from agentkit import Msg, TextBlock, Tool, ToolResultBlock, ToolUseBlock, dump_messages
 from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
 from agentkit.chat_templates.template_messages import write_messages, write_tools
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments import chat_rendering
+from tests.benchmarks.imports import measure_import
 from tests.benchmarks.measure import Case, Samples, interleave
 from tests.benchmarks.report import Aim, Report, Table
 from tests.conformance.training_packages import VARIABLE, find_package
@@ -48,6 +53,30 @@ _LARGE: Final = (
 _MAX_RATIO: Final = 0.5
 _MAX_LOOP: Final = 1.2
 _FIRST_RENDERS: Final = "first render, 10 turns"
+_NEW_PROCESSES: Final = "new process until the first text"
+_PROGRAMS: Final = {
+    "agentkit": """
+import json
+from pathlib import Path
+from agentkit import load_messages
+from agentkit.chat_templates import ChatTemplate
+folder = Path({folder!r})
+template = ChatTemplate(folder.joinpath("template.jinja").read_text("utf-8"), special_tokens={tokens!r})
+messages = load_messages(json.loads(folder.joinpath("agentkit.json").read_text("utf-8")))
+template.render(messages, add_generation_prompt=True)
+""",
+    "transformers": """
+import json
+from pathlib import Path
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
+folder = Path({folder!r})
+template = folder.joinpath("template.jinja").read_text("utf-8")
+messages = json.loads(folder.joinpath("transformers.json").read_text("utf-8"))
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), chat_template=template)
+tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False, **{tokens!r})
+""",
+}
 
 
 def build_msgs(turns: int, has_tools: bool) -> list[Msg]:
@@ -179,6 +208,36 @@ def time_loop(template: ChatTemplate, turns: int, has_tools: bool, rounds: int) 
     return interleave(cases, rounds, warm=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """Program that is timed in a new interpreter, imports included."""
+
+    text: str
+
+    def sample(self, batch: int, collector: bool) -> float:
+        """Returns the CPU seconds of one run."""
+        seconds = measure_import(self.text)
+        if seconds is None:
+            raise ValueError(f"the program failed:\n{self.text}")
+        return seconds
+
+
+def time_processes(template: ChatTemplate, turns: int) -> dict[str, Samples]:
+    """Times two new processes that load a template and the messages of a conversation, and render once."""
+    msgs = build_msgs(turns, False)
+    with tempfile.TemporaryDirectory() as folder:
+        contents = {
+            "template.jinja": template.jinja or "",
+            "agentkit.json": json.dumps(dump_messages(msgs)),
+            "transformers.json": json.dumps(write_messages(msgs).messages),
+        }
+        for file, content in contents.items():
+            Path(folder, file).write_text(content, "utf-8")
+        values = {"folder": folder, "tokens": dict(template.special_tokens)}
+        programs = {name: _Program(text.format(**values)) for name, text in _PROGRAMS.items()}
+        return interleave(programs, 1, warm=False)
+
+
 def _measure(quick: bool, templates: Mapping[str, ChatTemplate]) -> Iterator[tuple[str, str, dict[str, Samples]]]:
     """Yields the name of a case, the name of a template, and the samples."""
     short, long, rounds = (4, 8, 1) if quick else (10, 200, 9)
@@ -195,6 +254,7 @@ def _measure(quick: bool, templates: Mapping[str, ChatTemplate]) -> Iterator[tup
                 time_renders(template, short, has_tools, rounds, is_first=True),
             )
             yield f"loop of 200 turns{suffix}", name, time_loop(template, long, has_tools, 1)
+        yield _NEW_PROCESSES, name, time_processes(template, short)
 
 
 def run(quick: bool = False) -> Report:
