@@ -190,7 +190,8 @@ def _get_distribution(point: EntryPoint) -> str:
     """
     name: object = None
     with suppress(Exception):  # in a damaged installation, metadata can be missing or have a wrong type
-        name = point.dist.name if point.dist is not None else None
+        if point.dist is not None and "Name" in point.dist.metadata:  # the name of `dist` warns if it is missing
+            name = point.dist.name
     return re.sub(r"[-_.]+", "-", name).lower() if isinstance(name, str) else f"unknown ({point.value})"
 
 

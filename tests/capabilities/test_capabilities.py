@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import re
 import subprocess
@@ -132,7 +133,7 @@ def test_capabilities_are_frozen_and_compare_by_identity() -> None:
 @each_case("value", [ECHO, ECHO.turns, ECHO.tools, ECHO.media, ECHO.thinking, ECHO.opaque])
 def test_the_docstring_lists_each_field(value: Any) -> None:
     for field in dataclasses.fields(value):
-        assert f"        {field.name}: " in (type(value).__doc__ or ""), field.name
+        assert f"\n    {field.name}: " in (inspect.getdoc(type(value)) or ""), field.name
 
 
 def test_override_changes_single_fields_of_groups() -> None:
