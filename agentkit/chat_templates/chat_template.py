@@ -291,7 +291,7 @@ class ChatTemplate:
             return self.render_variables(source, variables, continued)
 
         text, spans = rendering = render(chat)
-        never_written = self._list_never_written(chat, {item.type for item in written.texts})
+        never_written = self._list_never_written(chat, {type_ for _, _, type_ in written.texts})
         return RenderedChat(
             text,
             spans,
@@ -429,8 +429,8 @@ class ChatTemplate:
         """
         if self.function is not None:
             return messages
-        has_calls = any("tool_calls" in message for message in messages)
-        needs_parts, text_arguments = self.probe.needs_parts, has_calls and self.probe.text_arguments
+        calls = [message for message in messages if "tool_calls" in message]
+        needs_parts, text_arguments = self.probe.needs_parts, bool(calls) and self.probe.text_arguments
         if not (needs_parts or text_arguments):
             return messages
         return [adapt_message(message, needs_parts, text_arguments) for message in messages]

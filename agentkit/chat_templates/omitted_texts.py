@@ -29,7 +29,7 @@ def find_omitted_texts(
     position = 0
     for path, content, type_ in written:
         content = content.strip()
-        if type_ not in never_written and content not in missing:
+        if type_ not in never_written and (not missing or content not in missing):
             # The next text is almost always near, and searching for its first characters there is faster.
             start = text.find(content[:16], position, position + 2_000)
             if start < 0 or not text.startswith(content, start):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from agentkit.ledger.places import BlockPath, format_place
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
@@ -50,12 +50,8 @@ class OmittedBlock:
         return format_place(self.path)
 
 
-class WrittenText(NamedTuple):
-    """Text of a block, and the path and the type of the block."""
-
-    path: BlockPath
-    text: str
-    type: str = "text"
+WrittenText: TypeAlias = tuple[BlockPath, str, str]
+"""Path of a block, its text and its type."""
 
 
 @dataclass(slots=True)
@@ -110,7 +106,7 @@ def write_messages(
         if name != role and name:
             message["name"] = protect(name, f"msgs[{index}].name")
         messages.append(message)
-        texts.append(WrittenText((index, 0), content))
+        texts.append(((index, 0), content, "text"))
     return written
 
 
@@ -150,11 +146,11 @@ class _MessageWriter:
                     )
                 case "thinking":
                     self.thinking.append(block.thinking)
-                    self.written.texts.append(WrittenText(path, block.thinking, block.type))
+                    self.written.texts.append((path, block.thinking, block.type))
                 case "tool_use":
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
-                    self.written.texts.append(WrittenText(path, block.name, block.type))
+                    self.written.texts.append((path, block.name, block.type))
                 case "image" | "audio" | "video" | "document":
                     self._add_media(block, path)
                 case "opaque" | "invalid":
@@ -210,7 +206,7 @@ class _MessageWriter:
             if self._protect(earlier + text, path) != earlier + text:  # the joined texts contain a control token
                 text = f" {text}"
         self.parts.append({"type": "text", "text": text})
-        self.written.texts.append(WrittenText(path, text, type))
+        self.written.texts.append((path, text, type))
 
     def _add_media(self, block: MediaBlock, path: BlockPath) -> None:
         if block.type not in self.kinds:

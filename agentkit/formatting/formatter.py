@@ -275,7 +275,7 @@ def check_messages(msgs: Sequence[Msg]) -> list[Msg]:
     if isinstance(msgs, str | bytes) or not isinstance(msgs, Iterable):
         raise MessageError("msgs", f"expected a list of Msg, got {describe_value(msgs)}", "Pass a list of Msg.")
     checked = list(msgs)
-    for kind in {*map(type, checked)}:
+    for kind in {*map(type, checked)} - {Msg}:
         if not issubclass(kind, Msg):
             index = next(index for index, msg in enumerate(checked) if type(msg) is kind)
             reason = f"expected a Msg, got {describe_value(checked[index])}"

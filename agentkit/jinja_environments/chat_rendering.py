@@ -140,14 +140,13 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
     """
     if len(source) > _MAX_SOURCE:
         raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
-    syntax_error = _get_syntax_error()
     try:
         return _compile(source)
     except (RecursionError, MemoryError, SyntaxError) as error:  # raised by Python's compiler for deep nesting
         raise TemplateError(name, "the template is nested too deeply") from error
     except ValueError as error:  # raised for a number with too many digits
         raise TemplateError(name, str(error)) from error
-    except syntax_error as error:
+    except _get_syntax_error() as error:
         raise TemplateError(name, error.message or str(error), error.lineno) from error
 
 

@@ -62,9 +62,15 @@ def get_namespace_class() -> type[Namespace]:
                 check_name(name)
             JinjaNamespace.__init__(args[0], values)
 
+        def __getattribute__(self, name: str) -> Any:
+            try:
+                return object.__getattribute__(self, "_Namespace__attrs")[name]
+            except KeyError:
+                return JinjaNamespace.__getattribute__(self, name)
+
         def __setitem__(self, name: str, value: Any) -> None:
             check_name(name)
-            JinjaNamespace.__setitem__(self, name, value)
+            object.__getattribute__(self, "_Namespace__attrs")[name] = value
 
         def __repr__(self) -> str:
             return "<Namespace>"  # without the values, whose text could be long

@@ -52,6 +52,9 @@ def concatenate(join: Callable[[Iterable[Any]], str], *values: Any) -> str:
 
 def join_pieces(pieces: Iterable[str]) -> str:
     """Joins the pieces of a rendered text. Many pieces are joined in chunks, because chunks need less memory."""
+    if isinstance(pieces, list):  # the pieces of a macro, which are all in memory
+        count_text(sum(map(len, pieces)))
+        return "".join(pieces)
     texts: list[str] = []
     remaining, size = iter(pieces), 0
     while chunk := list(islice(remaining, _CHUNK)):

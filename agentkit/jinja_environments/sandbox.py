@@ -62,9 +62,10 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
         code_generator_class = type("TemplateCode", (BoundedCode, CodeGenerator), {})
         template_class = BoundedTemplate
         concat = staticmethod(join_pieces)
-        plain_types = (str, int, float, LoopContext, get_namespace_class())
+        plain_types = frozenset({str, int, float, LoopContext, get_namespace_class()})
         nested_types = (Macro, LoopContext, BlockReference)
         macro_type = Macro
+        namespace_type = get_namespace_class()
 
     return BoundedEnvironment
 

@@ -7,7 +7,7 @@ the value. `BoundedAccess` checks these values in a faster way. The sandbox of j
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
@@ -47,11 +47,13 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
         plain_types: Types whose only unsafe attributes are those that start with `_`.
         nested_types: Types of values whose call can contain further calls of the template.
         macro_type: Type of macros.
+        namespace_type: Type of the objects that the function `namespace` of templates creates.
     """
 
-    plain_types: ClassVar[tuple[type, ...]]
+    plain_types: ClassVar[Collection[type]]
     nested_types: ClassVar[tuple[type, ...]]
     macro_type: ClassVar[Any]
+    namespace_type: ClassVar[Any]
 
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
@@ -98,12 +100,12 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
 
     def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if type(function) in _METHOD_TYPES and isinstance(function.__self__, _JSON_TYPES):
-            kwargs.pop("_loop_vars", None)
-            kwargs.pop("_block_vars", None)
-            return _call_method(function, args, kwargs)
+            return _call_method(function, args, _remove_scopes(kwargs))
         count_steps(_SLOW)
         if isinstance(function, self.nested_types):
             return self._call_nested(context, function, args, kwargs)
+        if function is self.namespace_type:
+            return function(*map(count_read, args), **_remove_scopes(kwargs))
         if type(function) is BuiltinMethodType and any(len(str(value)) > MAX_TIME_FORMAT for value in args):
             # The only such function is `strftime` of the time that the caller passed.
             raise_error(f"the format of a time is too large. The limit is {MAX_TIME_FORMAT:,} characters")
@@ -116,15 +118,20 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
                 return super().call(context, function, *args, **kwargs)
             if function.catch_varargs or function.catch_kwargs:
                 measure([*args, *kwargs.values()])
-            kwargs.pop("_loop_vars", None)
-            kwargs.pop("_block_vars", None)
-            return function(context.eval_ctx, *args, **kwargs)
+            return function(context.eval_ctx, *args, **_remove_scopes(kwargs))
         finally:
             leave_call()
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         function = super().wrap_str_format(value)
         return None if function is None else _limit_format(function, value.__self__)
+
+
+def _remove_scopes(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Removes the variables of loops and blocks, which jinja passes to each function, from the arguments."""
+    kwargs.pop("_loop_vars", None)
+    kwargs.pop("_block_vars", None)
+    return kwargs
 
 
 def _call_method(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

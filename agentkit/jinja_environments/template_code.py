@@ -7,7 +7,7 @@ The code differs from the code of jinja in these points:
 - Operators and slices that create values call functions of `operators` and `limits`, which limit the results.
 - `message.role` reads the key of a dict first if no method of dicts has this name. The result is the
   same as in jinja's sandbox, which searches for an attribute first.
-- Methods of texts are called directly if the arguments are constants or names.
+- Methods of texts, and `get` of dicts, are called directly if the arguments are constants or names.
 
 To prevent the injection of code, names and texts of a template are written with `repr`. Only names in a list of
 allowed names are written without `repr`.
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
-from agentkit.jinja_environments.text_methods import DICT_NAMES, REFUSED_METHODS, TEXT_METHODS, TEXT_TESTS
+from agentkit.jinja_environments.text_methods import DICT_NAMES, FREE_METHODS, TEXT_METHODS
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -153,8 +153,8 @@ class BoundedCode(CodeGenerator):
             self.write(")")
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
-        if _is_text_call(node):
-            self._write_text_call(node, node.node, frame)
+        if _is_method_call(node):
+            self._write_method_call(node, node.node, frame)
         else:
             super().visit_Call(node, frame, forward_caller=forward_caller)
 
@@ -208,29 +208,29 @@ class BoundedCode(CodeGenerator):
             self.visit(node, frame)
 
     def _write_container(self, write: Any, node: nodes.Node, items: list[Any], frame: Frame) -> None:
-        is_measured = not all(_is(item, "Const") for item in items)
-        self.write("measure(" if is_measured else "")
+        is_constant = _is_constant(items)
+        self.write("" if is_constant else "measure(")
         write(node, frame)
-        self.write(")" if is_measured else "")
+        self.write("" if is_constant else ")")
 
     def _write_key(self, node: nodes.Node, key: str, function: str, frame: Frame) -> None:
-        """Writes code that reads a key of a dict, or calls `function` if the value is not a dict."""
+        """Writes code that reads a key of a dict, or calls `function` if the value is not a dict with this key."""
         value = self.temporary_identifier()
-        missing = function if key in DICT_NAMES else "environment.undefine"
-        start = f"(({value}[{key!r}] if {key!r} in {value} else {missing}({value}, {key!r})) if type({value} := "
-        self._write_call(start, frame, node)
-        self.write(f" is dict else {function}({value}, {key!r}))")
+        self._write_call(f"({value}[{key!r}] if type({value} := ", frame, node)
+        self.write(f" is dict and {key!r} in {value} else {function}({value}, {key!r}))")
 
-    def _write_text_call(self, node: nodes.Call, method: Any, frame: Frame) -> None:
-        text = self.temporary_identifier()
-        if method.attr in TEXT_TESTS and all(_is(value, "Const") for value in node.args):
-            self._write_call(f"({text}.{method.attr}(", frame, *node.args)
+    def _write_method_call(self, node: nodes.Call, method: Any, frame: Frame) -> None:
+        """Writes code that calls a method of a text or dict directly. Jinja's sandbox calls other methods."""
+        owner, name = self.temporary_identifier(), method.attr
+        if name in FREE_METHODS and _is_constant(node.args):
+            self._write_call(f"({owner}.{name}(", frame, *node.args)
         else:
-            self.write(f"(call_text_method({text}, {method.attr!r}")
+            self.write(f"(call_text_method({owner}, {name!r}")
             self.signature(node, frame)
             self.write(")")
-        self._write_call(f" if type({text} := ", frame, method.node)
-        self.write(f" is str else environment.call(context, environment.getattr({text}, {method.attr!r})")
+        self._write_call(f" if type({owner} := ", frame, method.node)
+        self.write(f" is {FREE_METHODS.get(name, 'str')} else ")
+        self.write(f"environment.call(context, environment.getattr({owner}, {name!r})")
         scopes = {"_loop_vars": frame.loop_frame, "_block_vars": frame.block_frame}
         self.signature(node, frame, {scope: scope for scope, is_used in scopes.items() if is_used})
         self.write("))")
@@ -245,15 +245,19 @@ def _is_plain(frame: Frame) -> bool:
     return not (frame.eval_ctx.autoescape or frame.eval_ctx.volatile)
 
 
+def _is_constant(items: list[Any]) -> bool:
+    return all(_is(item, "Const") for item in items)
+
+
 def _is_small(node: Any) -> bool:
     """Returns True if a node is a constant, or a list or tuple of constants."""
     if _is(node, "List") or _is(node, "Tuple"):
-        return all(_is(item, "Const") for item in node.items)
+        return _is_constant(node.items)
     return _is(node, "Const")
 
 
-def _is_text_call(node: nodes.Call) -> bool:
-    """Returns True if a node is a call such as `text.strip("x")` with only constants and names as arguments.
+def _is_method_call(node: nodes.Call) -> bool:
+    """Returns True for a call such as `text.strip("x")` with only constants and names, or `message.get("x")`.
 
     The generated code contains the arguments twice, so nested calls would double its size at each level.
     """
@@ -261,4 +265,4 @@ def _is_text_call(node: nodes.Call) -> bool:
     if not has_values or node.kwargs or node.dyn_args or node.dyn_kwargs or not _is(node.node, "Getattr"):
         return False
     name = getattr(node.node, "attr", "")
-    return name in TEXT_METHODS and name not in REFUSED_METHODS
+    return name in TEXT_METHODS or (name in FREE_METHODS and _is_constant(node.args))

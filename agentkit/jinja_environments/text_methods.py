@@ -9,9 +9,9 @@ from agentkit.jinja_environments.limits import check_size, check_widths, count_r
 
 __all__ = [
     "DICT_NAMES",
+    "FREE_METHODS",
     "REFUSED_METHODS",
     "TEXT_METHODS",
-    "TEXT_TESTS",
     "call_text_method",
     "check_join",
     "check_replace",
@@ -19,10 +19,8 @@ __all__ = [
 
 DICT_NAMES: Final = frozenset(dir(dict))
 """Names of the attributes of dicts. In a chat template, `message.items` is a method and not the value of a key."""
-TEXT_TESTS: Final = frozenset({"endswith", "startswith"})
-"""Names of the methods that read only the start or the end of a text."""
-TEXT_METHODS: Final = frozenset(name for name in dir(str) if not name.startswith("_")) - {"format", "format_map"}
-"""Names of the methods of texts, without the two methods that jinja's sandbox replaces."""
+FREE_METHODS: Final = {"endswith": "str", "get": "dict", "startswith": "str"}
+"""Types of values by the name of a method that reads only a small part of the value."""
 REFUSED_METHODS: Final = frozenset(
     {"encode", "expandtabs", "from_bytes", "maketrans", "striptags", "to_bytes", "translate"}
 )
@@ -30,6 +28,10 @@ REFUSED_METHODS: Final = frozenset(
 
 These methods create bytes, or need unlimited time or memory.
 """
+TEXT_METHODS: Final = frozenset(
+    {name for name in dir(str) if not name.startswith("_")} - REFUSED_METHODS - {"format", "format_map"}
+)
+"""Names of the methods of texts that templates can use, without the two methods that jinja's sandbox replaces."""
 
 
 def call_text_method(text: str, name: str, *args: Any, **kwargs: Any) -> Any:
