@@ -135,7 +135,7 @@ class CallRegion:
         used_ids: Ids of all earlier calls of the reply.
 
     Attributes:
-        is_damaged: True if the region has ended without a marker, and a call is incomplete or has further content
+        is_cut_off: True if the region has ended without a marker, and a call is incomplete or has further content
             (`_Call.has_more`).
     """
 
@@ -153,6 +153,7 @@ class CallRegion:
         self._builder = builder
         self._key = key
         self._form = form
+        self._captures = captures
         self._marker = marker
         self._tools = tools
         self._digest = digest
@@ -160,7 +161,7 @@ class CallRegion:
         self._pieces: list[str] = []
         self._first: _StreamedCall | None = None
         self._is_searching = form.is_call_text
-        self.is_damaged = False
+        self.is_cut_off = False
         if form.is_argument_text and (name := form.find_text("name", captures)):
             id = self._choose_id(form.find_text("id", captures), 0)
             self._first = _StreamedCall(builder, (*key, 0), id, name)
@@ -192,7 +193,7 @@ class CallRegion:
         if streamed is not None and not streamed.has_more:
             calls = [streamed]
         else:
-            calls = self._form.read_calls(text, captures, streamed)
+            calls = self._form.read_calls(text, {**self._captures, **captures}, streamed)
         if not calls:
             self._builder.add_text((*self._key, 0), f"{self._marker}{text}{marker}")
             self._builder.close((*self._key, 0))
@@ -202,7 +203,7 @@ class CallRegion:
             if call.has_more:
                 self._builder.add_metadata(key, reply_text=text)
             is_complete = bool(marker) or self._form.is_complete(call)
-            self.is_damaged = self.is_damaged or not is_complete or (call.has_more and not marker)
+            self.is_cut_off = self.is_cut_off or not is_complete or (call.has_more and not marker)
             if is_complete:
                 self._builder.close(key)
 
@@ -250,7 +251,7 @@ class _StreamedCall(TextRegion):
         if self._scan is not None:
             text = text[: self._scan.find_end(text)]
         if text := self._strip(text):
-            self._builder.add_tool_call(self._key, piece=text)
+            self._builder.add_tool_call(self._key, None, None, text)
 
     def read(self, text: str) -> _Call:
         """Returns the tool call. `text` is the complete text of the region."""
@@ -273,18 +274,13 @@ class _ObjectScan:
         self.start = self.end = start
         self._depth = 0
         self._in_string = False
-        self._is_escaped = False
+        self._is_escaped: bool = False
         self.has_ended = False
 
     def find_end(self, text: str) -> int:
         """Returns the number of characters at the start of the next piece of text that belong to the value."""
         if self.has_ended or not text:
             return 0
-        count = self._find_end(text)
-        self.end += count
-        return count
-
-    def _find_end(self, text: str) -> int:
         index, self._is_escaped = int(self._is_escaped), False
         while match := (_STRING_MARK if self._in_string else _MARK).search(text, index):
             mark, index = match[0], match.end()
@@ -297,8 +293,12 @@ class _ObjectScan:
                 self._depth += 1 if mark in "{[" else -1
             if not self._in_string and self._depth <= 0:
                 self.has_ended = True
-                return index if not self._depth else match.start()
-        return len(text)
+                index = match.start() if self._depth else index
+                break
+        else:
+            index = len(text)
+        self.end += index
+        return index
 
 
 def _read_call(value: object) -> _Call:

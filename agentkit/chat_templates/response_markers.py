@@ -214,7 +214,7 @@ class MarkerWatch:
             start = found.end()
         return len(text)
 
-    def search(self, text: str, start: int, *, is_end: bool, skips_empty: bool) -> tuple[MarkerMatch | None, int]:
+    def search(self, text: str, start: int, is_end: bool, skips_empty: bool) -> tuple[MarkerMatch | None, int]:
         """Finds the first marker that no further text can change.
 
         Args:

@@ -12,7 +12,6 @@ from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRe
 from agentkit.chat_templates.response_splitter import ResponseSplitter
 from agentkit.json_values import as_text
 from agentkit.replies.builder import ReplyBuilder
-from agentkit.replies.partial_blocks import PartialThinking
 from agentkit.tools.tool import Tool
 
 __all__ = ["ResponseReader"]
@@ -21,11 +20,7 @@ _OUTSIDE: Final = (0,)
 
 
 class ResponseReader(ResponseSplitter):
-    """Reader of the text of one reply.
-
-    Attributes:
-        is_cut_off: True if the reply ended inside thinking or inside a tool call that is not complete.
-    """
+    """Reader of the text of one reply."""
 
     def __init__(
         self,
@@ -51,21 +46,16 @@ class ResponseReader(ResponseSplitter):
         self._digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass"))
         calls = fields.fields.get("tool_calls")
         self._form = None if calls is None else CallForm(calls)
-        self._region: Region | None = None
         self._used_ids: set[str] = set()
         self._found: set[str] = set()
-        self._outside: list[str] = []  # text that belongs to no field
         self._count = 0
-        self._is_finishing = False
-        self.is_cut_off = False
         self.feed(start)
 
     def finish(self) -> None:
         """Processes the end of the text. The caller must end the reply of the builder."""
         builder = self._builder
-        self._is_finishing = True
         super().finish()
-        outside = self._fields.anchor.pattern.sub("", "".join(self._outside)).strip()
+        outside = self._fields.anchor.pattern.sub("", "".join(self.outside)).strip()
         if outside and self._found:
             builder.notes["outside"] = outside
         elif outside:
@@ -87,38 +77,20 @@ class ResponseReader(ResponseSplitter):
 
     # -- regions -----------------------------------------------------------------------------------------------
 
-    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> None:
-        """Begins the region of a field."""
+    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> Region:
+        """Returns the region of a field."""
         self._count += 1
         self._found.add(field.name)
         builder, key = self._builder, (self._count,)
         if field.text_kind is not None:
-            self._region = TextRegion(builder, key, field.text_kind, field.strips)
-        elif self._form is not None and field is self._form.field:
+            return TextRegion(builder, key, field.text_kind, field.strips)
+        if self._form is not None and field is self._form.field:
             digest, tools, used = self._digest_text(), self._tools, self._used_ids
-            self._region = CallRegion(builder, key, self._form, captures, marker, tools, digest, used)
-        else:
-            self._region = ValueRegion(builder, field)
+            return CallRegion(builder, key, self._form, captures, marker, tools, digest, used)
+        return ValueRegion(builder, field, captures)
 
     def _digest_text(self) -> str:
         """Returns a digest of the prompt and of the reply up to the end of the current marker."""
         self._digest.update(as_text("".join(self.consumed)).encode())
         self.consumed.clear()
         return self._digest.hexdigest()
-
-    def add(self, text: str) -> None:
-        """Adds a piece of text to the open region."""
-        if self._region is None:
-            self._outside.append(text)
-        else:
-            self._region.add(text)
-
-    def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the open region."""
-        if self._region is not None:
-            self._region.close(captures, marker)
-        if self._is_finishing and not marker:
-            is_thinking = isinstance(self._region, TextRegion) and self._region.kind is PartialThinking
-            is_damaged = isinstance(self._region, CallRegion) and self._region.is_damaged
-            self.is_cut_off = is_thinking or is_damaged
-        self._region = None

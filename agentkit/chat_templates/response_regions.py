@@ -11,14 +11,20 @@ from typing import Any, Protocol, cast
 from agentkit.chat_templates.response_contents import apply_transform, parse_content
 from agentkit.chat_templates.response_fields import ResponseField
 from agentkit.replies.builder import BlockKey, ReplyBuilder
-from agentkit.replies.partial_blocks import PartialPlainText, PartialText
+from agentkit.replies.partial_blocks import PartialPlainText, PartialText, PartialThinking
 from agentkit.reprs import describe_value
 
 __all__ = ["Region", "TextRegion", "ValueRegion", "parse_value"]
 
 
 class Region(Protocol):
-    """Region of a reply while its text arrives."""
+    """Region of a reply while its text arrives.
+
+    Attributes:
+        is_cut_off: True if the region has ended without a marker and its content is not complete.
+    """
+
+    is_cut_off: bool
 
     def add(self, text: str) -> None:
         """Adds a piece of text."""
@@ -28,7 +34,7 @@ class Region(Protocol):
         """Ends the region.
 
         Args:
-            captures: Named groups of the markers before and after the region.
+            captures: Named groups of the marker after the region.
             marker: Text of the marker after the region. Empty if there is no such marker.
         """
         ...
@@ -38,20 +44,19 @@ class TextRegion:
     """Region of text or thinking.
 
     If `strips` is True, white space is buffered until other text follows. The block then neither starts nor ends
-    with white space.
-
-    Attributes:
-        kind: Type of the block: text or thinking.
+    with white space. Thinking without a marker at its end is cut off.
     """
+
+    is_cut_off = False
+    _has_begun = False
 
     def __init__(
         self, builder: ReplyBuilder, key: BlockKey, kind: type[PartialText] = PartialPlainText, strips: bool = True
     ) -> None:
         self._builder = builder
         self._key = key
-        self.kind = kind
+        self._kind = kind
         self._strips = strips
-        self._has_begun = False
         self._space: list[str] = []
 
     def add(self, text: str) -> None:
@@ -59,35 +64,37 @@ class TextRegion:
         if self._strips:
             text = self._strip(text)
         if text:
-            self._builder.add_text(self._key, text, self.kind)
+            self._builder.add_text(self._key, text, self._kind)
 
     def _strip(self, text: str) -> str:
         if not self._has_begun:
             text = text.lstrip()
             self._has_begun = bool(text)
         visible = text.rstrip()
+        if visible == text and not self._space:
+            return text
         if not visible:
             self._space.append(text)
             return ""
-        if self._space:
-            space = "".join(self._space)
-            self._space = [text[len(visible) :]]
-            return space + visible
-        if len(visible) < len(text):
-            self._space.append(text[len(visible) :])
-        return visible
+        space, suffix = "".join(self._space), text[len(visible) :]
+        self._space = [suffix] if suffix else []
+        return space + visible
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
         """Ends the region."""
         self._builder.close(self._key)
+        self.is_cut_off = self._kind is PartialThinking and not marker
 
 
 class ValueRegion:
     """Region of a field whose value becomes an item of `metadata["reply"]["fields"]`, and not a block."""
 
-    def __init__(self, builder: ReplyBuilder, field: ResponseField) -> None:
+    is_cut_off = False
+
+    def __init__(self, builder: ReplyBuilder, field: ResponseField, captures: Mapping[str, str]) -> None:
         self._builder = builder
         self._field = field
+        self._captures = captures
         self._pieces: list[str] = []
 
     def add(self, text: str) -> None:
@@ -98,7 +105,7 @@ class ValueRegion:
         """Ends the region. If the text cannot be parsed, the value of the field is the text."""
         field, text = self._field, "".join(self._pieces)
         try:
-            value = parse_value(field, text, captures)
+            value = parse_value(field, text, {**self._captures, **captures})
         except (ValueError, RecursionError):
             value = text
         fields = self._builder.notes.setdefault("fields", {})

@@ -22,6 +22,7 @@ from typing import Final
 
 from agentkit.chat_templates.response_fields import ResponseField, ResponseFields
 from agentkit.chat_templates.response_markers import MarkerMatch
+from agentkit.chat_templates.response_regions import Region
 
 __all__ = ["ResponseSplitter"]
 
@@ -31,19 +32,20 @@ _CONTEXT: Final = 1_000  # number of earlier characters that a marker may depend
 class ResponseSplitter(ABC):
     """Base class of a parser that splits the text of one reply into regions.
 
-    A subclass implements the methods `open`, `add` and `close`, which receive the regions.
+    A subclass implements `open`, which returns the region that receives the next text.
 
     Attributes:
         consumed: Pieces of the text that were processed. The subclass may empty the list.
+        outside: Pieces of text that belong to no field.
         late: Pieces of text after the marker that ends the reply.
         has_ended: True after the marker that ends the reply.
+        is_cut_off: True if the last region that closed was cut off (see `Region.is_cut_off`).
     """
 
     def __init__(self, fields: ResponseFields) -> None:
         self._fields = fields
         self._field: ResponseField | None = fields.implicit
-        self._is_open = False  # True between `open` and `close`. The implicit field opens at its first text
-        self._captures: Mapping[str, str] = {}
+        self._region: Region | None = None  # open region. The region of the implicit field opens at its first text
         self._watch = fields.watches[self._field]
         self._held: list[str] = []
         self._length = 0  # number of characters in `_held`
@@ -51,20 +53,14 @@ class ResponseSplitter(ABC):
         self._context: str = ""
         self._skips_empty = False  # True after a marker without text, until further text is processed
         self.consumed: list[str] = []
+        self.outside: list[str] = []
         self.late: list[str] = []
         self.has_ended = False
+        self.is_cut_off = False
 
     @abstractmethod
-    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> None:
-        """Begins the region of a field. `captures` are the named groups of the marker before the region."""
-
-    @abstractmethod
-    def add(self, text: str) -> None:
-        """Adds a piece of text to the open region. If no region is open, the text belongs to no field."""
-
-    @abstractmethod
-    def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the open region. `captures` are the named groups of the markers before and after the region."""
+    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> Region:
+        """Returns the region of a field. `captures` are the named groups of the marker before the region."""
 
     def feed(self, text: str) -> None:
         """Processes the next piece of the text."""
@@ -84,14 +80,14 @@ class ResponseSplitter(ABC):
     def finish(self) -> None:
         """Processes the end of the text, and ends the open region."""
         if not self.has_ended:
-            self._read("".join(self._held), is_end=True)
+            self._read("".join(self._held), True)
             self._close({}, "")
 
-    def _read(self, text: str, *, is_end: bool = False) -> None:
+    def _read(self, text: str, is_end: bool = False) -> None:
         """Processes all markers in a text, and buffers the text from the start of a possible marker on."""
         index, text = len(self._context), self._context + text
         while index < len(text) or is_end:
-            found, count = self._watch.search(text, index, is_end=is_end, skips_empty=self._skips_empty)
+            found, count = self._watch.search(text, index, is_end, self._skips_empty)
             if count:
                 self._emit(text[index : index + count])
                 index += count
@@ -110,10 +106,13 @@ class ResponseSplitter(ABC):
     def _emit(self, text: str) -> None:
         self._skips_empty = False
         self.consumed.append(text)
-        if not self._is_open and self._field is not None:
-            self._is_open, self._captures = True, {}
-            self.open(self._field, {}, "")
-        self.add(text)
+        if self._region is not None:
+            self._region.add(text)
+        elif self._field is None:
+            self.outside.append(text)
+        else:
+            self._region = self.open(self._field, {}, "")
+            self._region.add(text)
 
     def _pass_marker(self, found: MarkerMatch) -> int:
         """Processes a marker. Returns its length."""
@@ -122,8 +121,8 @@ class ResponseSplitter(ABC):
         self._skips_empty = not marker
         if role == "open":
             self._close({}, "")
-            self._field, self._is_open, self._captures = field, True, captures
-            self.open(field, captures, marker)
+            self._field = field
+            self._region = self.open(field, captures, marker)
         else:
             implicit = self._fields.implicit
             self.has_ended = bool(marker) and self._field is implicit
@@ -133,6 +132,7 @@ class ResponseSplitter(ABC):
         return len(marker)
 
     def _close(self, captures: Mapping[str, str], marker: str) -> None:
-        if self._is_open:
-            self._is_open = False
-            self.close({**self._captures, **captures}, marker)
+        region, self._region = self._region, None
+        if region is not None:
+            region.close(captures, marker)
+            self.is_cut_off = region.is_cut_off

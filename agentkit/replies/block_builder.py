@@ -139,12 +139,12 @@ class BlockBuilder:
         return replace(block, metadata=dict(partial.metadata)) if partial.metadata else block
 
     def _thinking_state(self, fields: Mapping[str, Any]) -> OpaqueState:
+        if not fields:
+            return _create_empty_state(self.issuer, self.model)
         has_proof = self.binds_thinking and any(fields.get(name) for name in _PROOFS)
         return self._state(fields, self._prefix if has_proof else None)
 
     def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
-        if not fields and prefix is None:
-            return _create_empty_state(self.issuer, self.model)
         return OpaqueState(self.issuer, model=self.model, prefix=prefix, **fields)
 
     @cached_property

@@ -57,7 +57,7 @@ from pydantic_core import to_json
 
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.json_values import as_text, make_json_safe
-from agentkit.messages.blocks import MediaBlock, OpaqueBlock
+from agentkit.messages.blocks import Block, MediaBlock, OpaqueBlock
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.arguments import ArgumentBuffer
@@ -172,7 +172,8 @@ class ReplyBuilder:
         if partial.closed or not isinstance(partial, PartialText):
             self._late.append(piece)
             return
-        piece = partial.clean(piece)
+        if partial.half or not piece.isascii():
+            piece = partial.clean(piece)
         partial.pieces.append(piece)
         self._events.append(partial.delta(partial.index, piece))
 
@@ -202,7 +203,9 @@ class ReplyBuilder:
             if name and not partial.name:
                 partial.name = self._tool_name(name)
         if piece:
-            self._add_arguments(partial, partial.clean(piece))
+            if partial.half or not piece.isascii():
+                piece = partial.clean(piece)
+            self._add_arguments(partial, piece)
 
     def _add_arguments(self, partial: PartialToolCall, piece: str) -> None:
         arguments = partial.arguments
@@ -359,13 +362,15 @@ class ReplyBuilder:
         for partial in partials.values():
             if partial.half and not partial.closed:
                 self._add_half(partial)
-        blocks = tuple(block for key in sorted(partials) for block in self._blocks.build(partials[key]))
+        blocks: list[Block] = []
+        for key in sorted(partials):
+            blocks += self._blocks.build(partials[key])
         if self.finish_reason is None:
             self.begin()
             self.finish_reason = FinishReason.ERROR if self.error else FinishReason.INTERRUPTED
             self._end_open_blocks()
             self._events.append(MessageEnd(self.finish_reason, self.native_reason))
-        return build_trusted(self.name, blocks, "assistant", metadata={"reply": self._metadata()})
+        return build_trusted(self.name, tuple(blocks), "assistant", metadata={"reply": self._metadata()})
 
     def _add_half(self, partial: PartialBlock) -> None:
         """Adds a replacement character if the text ended with only one half of a surrogate pair."""

@@ -57,8 +57,6 @@ class PartialBlock:
 
         If the piece ends with the first half of a surrogate pair, this half is stored and added to the next piece.
         """
-        if piece.isascii() and not self.half:
-            return piece
         piece, self.half = self.half + piece, ""
         if "\ud800" <= piece[-1:] <= "\udbff":
             piece, self.half = piece[:-1], piece[-1]
