@@ -29,6 +29,7 @@ __all__ = [
     "find_value",
     "get_set_fields",
     "is_encodable",
+    "is_json_safe",
     "make_json_safe",
     "native_to_json",
     "parse_arguments",
@@ -171,10 +172,10 @@ def ensure_json_safe(value: object, place: str = "", dump: Callable[[Any], objec
     Unlike `make_json_safe`, this function does not copy most values, and is therefore faster. The result can be
     the value itself, so the caller must not change the result. See `make_json_safe` for the arguments.
     """
-    return value if _is_json_safe(value) else make_json_safe(value, place, dump)
+    return value if is_json_safe(value) else make_json_safe(value, place, dump)
 
 
-def _is_json_safe(value: object) -> bool:
+def is_json_safe(value: object) -> bool:
     """Returns True if `make_json_safe` would return an equal value."""
     level: list[Any] = [value]
     keys: set[Any] = set()

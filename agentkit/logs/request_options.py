@@ -187,7 +187,7 @@ def _read_tool(tool: Mapping[str, Any], place: str, layout: WireLayout) -> Tool:
     fields: Mapping[str, Any] = as_object(tool.get(layout.tool_wrapper)) or tool
     path, schema = layout.find_schema(fields)
     declaration = {"name": fields.get(layout.name), "parameters": _read_schema(schema, path, layout)}
-    return Tool.from_dict({**fields, **declaration}, place)
+    return Tool.from_dict({**fields, **declaration, "type": "function"}, place)
 
 
 def _read_schema(schema: Any, path: str, layout: WireLayout) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -38,7 +38,8 @@ class Tool(Validated):
             or has no strict mode, the flag is omitted and `ledger.syntheses` has an entry. None omits the flag.
         function: Function that runs the tool. None if the application runs the tool itself.
         metadata: JSON object with data of the application. Requests never contain the metadata, and comparisons of
-            tools ignore it. `from_dict` stores the unknown keys of a definition here, such as `annotations`.
+            tools ignore it. `from_dict` stores the unknown keys of a definition here, such as `annotations`, and a
+            `type` other than `function`. Unknown keys inside the object `function` are under the key `function`.
 
     Raises:
         MessageError: The name is empty, or the schema is malformed or not a schema of an object.
@@ -137,16 +138,19 @@ class Tool(Validated):
             raise MessageError(place, f"expected a dict, got {shorten_repr(data, 60)}", "Pass a dict.")
         inner = data.get("function")
         fields: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
-        values = {**data, **fields}.items()
-        others = {key: value for key, value in values if key not in _READ_KEYS and value is not None}
-        schema = next((fields[key] for key in _SCHEMA_KEYS if fields.get(key) is not None), None)
+        schema_key = next((key for key in _SCHEMA_KEYS if fields.get(key) is not None), "parameters")
+        keys = ("name", "description", "strict", schema_key)
+        declared = {key: fields[key] for key in keys if fields.get(key) is not None}
+        others = _list_others(fields, keys)
+        if fields is inner:
+            outer = _list_others(data, ("function",))
+            others = {**outer, "function": others} if others else outer
         try:
-            parameters = _NO_PARAMETERS if schema is None else schema
             return cls(
-                fields.get("name") or "",
-                fields.get("description") or "",
-                parameters,
-                cast("bool | None", fields.get("strict")),
+                declared.get("name", ""),
+                declared.get("description", ""),
+                declared.get(schema_key, _NO_PARAMETERS),
+                declared.get("strict"),
                 metadata=make_json_safe(others) if others else None,
             )
         except MessageError as error:
@@ -218,7 +222,13 @@ _UNNAMED = {
     inspect.Parameter.VAR_KEYWORD,
 }
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
-_READ_KEYS = frozenset({"type", "function", "name", "description", "strict", *_SCHEMA_KEYS})
+
+
+def _list_others(fields: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    """Returns the values whose keys are not in `keys`, without None and without the type `function`."""
+    items = fields.items()
+    return {key: v for key, v in items if key not in keys and v is not None and (key, v) != ("type", "function")}
+
 
 ToolLike: TypeAlias = Tool | Callable[..., Any] | Mapping[str, Any]
 

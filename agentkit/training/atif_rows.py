@@ -14,13 +14,14 @@ from agentkit.json_values import as_object, copy_json
 from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
+from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import write_output
 from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
 from agentkit.training.content_reader import join_blocks
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
 from agentkit.training.row_tools import dump_tools, read_tools
-from agentkit.training.row_values import get_list, get_object, get_others, get_text, refuse
+from agentkit.training.row_values import get_list, get_object, get_others, get_text, is_missing, refuse
 from agentkit.training.sample import Sample, Weight
 
 __all__ = ["ATIF"]
@@ -42,7 +43,7 @@ _METADATA: Final = "atif"
 def _read(row: dict[str, Any], system: str | None) -> Sample:
     version = get_text(row, "schema_version", "")
     if not version.startswith("ATIF-v1."):
-        refuse("schema_version", f"expected a version such as {_VERSION!r}, got {version!r}")
+        refuse("schema_version", f"expected a version such as {_VERSION!r}, got {shorten_repr(version, 60)}")
     reader = _StepReader(row)
     for index, step in enumerate(get_list(row, "steps", "")):
         reader.read(get_object(step, f"steps[{index}]"), f"steps[{index}]")
@@ -82,8 +83,10 @@ class _StepReader:
         self.weights: list[Weight] = []
         self.tokens: dict[int, list[int]] = {}
         self._messages = ChatMessageReader()
+        self._count = 0
 
     def read(self, step: dict[str, Any], place: str) -> None:
+        self._count += 1
         for key in ("observation", "extra"):
             if step.get(key) is not None:
                 get_object(step[key], f"{place}.{key}")
@@ -93,12 +96,12 @@ class _StepReader:
             self._read_reply(step, content, place)
         elif source in ("system", "user"):
             for key in ("reasoning_content", "tool_calls"):
-                if step.get(key):
+                if not is_missing(step.get(key)):
                     reason = f"only steps with the source 'agent' can have this field, got the source {source!r}"
                     refuse(f"{place}.{key}", reason)
             self._add(step, place, source, join_blocks(content))
         else:
-            refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {source!r}")
+            refuse(f"{place}.source", f"expected 'system', 'user' or 'agent', got {shorten_repr(source, 60)}")
         if not self.msgs[-1].content and not step.get("observation") and step.get("message") is None:
             refuse(f"{place}.message", "the step has no message")
         observation = as_object(step.get("observation"))
@@ -153,7 +156,8 @@ class _StepReader:
         fields = {key: value for key, value in extra.items() if key not in ("name", "weight")}
         observation = get_others(as_object(step.get("observation")), {"results"}, place)
         values = {**step, "extra": fields or None, "observation": observation}
-        metadata = _keep_others(values, _STEP_KEYS - {"observation"}, place)
+        expected = {"step_id"} if step.get("step_id") == self._count else set[str]()
+        metadata = _keep_others(values, _STEP_KEYS - {"observation", "step_id"} | expected, place)
         timestamp = get_text(step, "timestamp", place) or None
         name = role if extra.get("name") is None else get_text(extra, "name", f"{place}.extra")
         self.msgs.append(Msg(name, content, role, None, timestamp, metadata))

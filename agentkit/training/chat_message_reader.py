@@ -14,7 +14,16 @@ from agentkit.messages.message import Msg, Role, build_trusted
 from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import split_error_mark
 from agentkit.training.content_reader import ContentReader, join_blocks
-from agentkit.training.row_values import drop_none, get_list, get_object, get_others, get_text, refuse
+from agentkit.training.row_values import (
+    check_json,
+    drop_none,
+    get_list,
+    get_object,
+    get_others,
+    get_text,
+    is_missing,
+    refuse,
+)
 from agentkit.training.sample import MessageWeight, Weight
 
 __all__ = ["ChatMessageReader", "MASKS", "build_msg", "read_weight"]
@@ -26,9 +35,9 @@ _PLAIN: Final = frozenset({"role", "content", "name", *MASKS})
 _TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}
 _RESULT_KEYS: Final = _TEXT_KEYS | {"tool_call_id"}
 _REPLY_KEYS: Final = _TEXT_KEYS | {"tool_calls", "function_call", "refusal", *_THINKING}
-_WRAPPER_KEYS: Final = frozenset({"id", "type", "function"})
+_WRAPPER_KEYS: Final = frozenset({"id", "function"})
 _FUNCTION_KEYS: Final = {key: frozenset({"name", key}) for key in ("arguments", "parameters")}
-_CALL_KEYS: Final = {key: keys | {"id", "type"} for key, keys in _FUNCTION_KEYS.items()}
+_CALL_KEYS: Final = {key: keys | {"id"} for key, keys in _FUNCTION_KEYS.items()}
 _TEXT_ROLES: Final = ("user", "assistant", "system")
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
@@ -106,7 +115,9 @@ class ChatMessageReader:
             blocks = self.content.read(values.get("content"), f"{place}.content")
             _check_content(values, blocks, place)
             return _build_chat_msg(name or msg_role, blocks, msg_role, values, _TEXT_KEYS, place)
-        return refuse(f"{place}.role", f"expected a role such as 'user' or 'assistant', got {role!r}")
+        return refuse(
+            f"{place}.role", f"expected a role such as 'user' or 'assistant', got {shorten_repr(role, 60)}"
+        )
 
     # -- replies and results -----------------------------------------------------------------------------------
 
@@ -115,14 +126,16 @@ class ChatMessageReader:
         blocks: list[Block] = [ThinkingBlock(thinking)] if thinking else []
         calls = get_list(values, "tool_calls", place)
         content = values.get("content")
-        if values.get("ipython") and isinstance(content, str) and (call := _parse_call(content)):
+        function_call = values.get("function_call")
+        has_call = not is_missing(function_call)
+        if values.get("ipython") and not calls and isinstance(content, str) and (call := _parse_call(content)):
             content, calls = None, [call]
-        if content != "" or not (blocks or calls or values.get("function_call")):
+        if content != "" or not (blocks or calls or has_call):
             blocks += self.content.read(content, f"{place}.content")
         if refusal := get_text(values, "refusal", place):
             blocks.append(TextBlock(refusal, metadata={"refusal": True}))
-        if values.get("function_call"):
-            calls = [*calls, {"function": values["function_call"]}]
+        if has_call:
+            calls = [*calls, {"function": function_call}]
         return [*blocks, *(self.read_call(call, f"{place}.tool_calls[{i}]") for i, call in enumerate(calls))]
 
     def read_call(self, value: object, place: str) -> ToolUseBlock:
@@ -138,11 +151,13 @@ class ChatMessageReader:
         function = as_object(call.get("function"))
         values = function or call
         arguments = "parameters" if "parameters" in values and values.get("arguments") is None else "arguments"
-        others = get_others(values, _FUNCTION_KEYS[arguments] if function else _CALL_KEYS[arguments], place)
+        ignored = {"type"} if call.get("type") in ("function", None) else set[str]()
         if function:
-            is_function = call.get("type") in ("function", None)
-            outer = get_others(call, _WRAPPER_KEYS if is_function else _WRAPPER_KEYS - {"type"}, place)
+            others = get_others(function, _FUNCTION_KEYS[arguments], place)
+            outer = get_others(call, _WRAPPER_KEYS | ignored, place)
             others = {**(outer or {}), "function": others} if others else outer
+        else:
+            others = get_others(call, _CALL_KEYS[arguments] | ignored, place)
         id, name = get_text(call, "id", place), get_text(values, "name", place)
         return self.add_call(id, name, values.get(arguments), place, others)
 
@@ -170,6 +185,8 @@ class ChatMessageReader:
             id = f"call_{self.call_count}"
         self.open_calls[id] = name
         self._open_ids.setdefault(name, {})[id] = None
+        if type(arguments) not in (dict, str):  # such arguments are kept as JSON text
+            check_json(arguments, f"{place}.arguments")
         values, text = read_arguments(arguments if self.keeps_none else drop_none(arguments))
         try:
             call = ToolUseBlock(id, name, values, metadata=metadata)
@@ -244,9 +261,10 @@ def _list_unread(values: dict[str, Any], blocks: Sequence[Block]) -> list[str]:
     """Returns the keys whose values are not in the blocks of the message, such as a second text of thinking."""
     thinking = next((block.thinking for block in blocks if isinstance(block, ThinkingBlock)), "")
     unread: list[str] = [key for key in _THINKING if key in values and values[key] not in (None, "", thinking)]
-    if values.get("ipython") and not any(isinstance(block, ToolUseBlock) for block in blocks):
+    unread += [key for key in ("ipython", "eot") if values.get(key) not in (None, True, False)]
+    if values.get("ipython") is True and not any(isinstance(block, ToolUseBlock) for block in blocks):
         unread.append("ipython")
-    return [*unread, "eot"] if values.get("eot") not in (None, True, False) else unread
+    return unread
 
 
 def _parse_call(text: str) -> dict[str, Any] | None:

@@ -84,7 +84,8 @@ class ContentReader:
             others = _wrap("input_audio", get_others(audio, {"data", "format"}, place))
             metadata = {**(get_others(part, {"type", "input_audio"}, place) or {}), **others}
             return AudioBlock(source, metadata=metadata or None)
-        return refuse(place, f"expected a text, image or audio part with data, got a part of type {kind!r}")
+        reason = f"expected a text, image or audio part with data, got a part of type {shorten_repr(kind, 60)}"
+        return refuse(place, reason)
 
     def read_image(self, value: Any, place: str) -> ImageBlock:
         """Returns an image block for a URL, a path, bytes, or a dict with one of these.

@@ -50,11 +50,12 @@ def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
     request = get_object(row.get("input"), "input")
     others = {key: value for key, value in request.items() if key != "messages"}
     extra = {key: value for key, value in row.items() if key not in _OPENAI and value is not None}
-    repeated = (others.keys() | {"prompt", "chosen", "rejected"}) & extra.keys()
+    chosen, rejected = row.get("preferred_output"), row.get("non_preferred_output")
+    columns = {"prompt": request.get("messages"), "chosen": chosen, "rejected": rejected}
+    repeated = (others.keys() & extra.keys()) | (columns.keys() & (others.keys() | extra.keys()))
     if repeated:
         refuse("row", f"the row has two columns {min(repeated)!r}, one of them in `input`")
-    chosen, rejected = row.get("preferred_output"), row.get("non_preferred_output")
-    return {**extra, **others, "prompt": request.get("messages"), "chosen": chosen, "rejected": rejected}
+    return {**extra, **others, **columns}
 
 
 def _read_conversation(

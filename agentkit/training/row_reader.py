@@ -178,7 +178,8 @@ def load_rows(
     - `prompt_completion`: the texts `prompt` and `completion`.
     - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning.
       Weights of chosen messages become weights of the sample. Weights of rejected messages become metadata.
-    - `atif`: one trajectory of the Agent Trajectory Interchange Format per row. The steps are numbered from 1.
+    - `atif`: one trajectory of the Agent Trajectory Interchange Format per row. `dump_rows` numbers the steps from
+      1. Other numbers become metadata.
     - `recording`: results of `compare` as dicts. For the file of `compare(record=…)`, pass `prompt`. The sample
       does not contain the model, its options, usage, times and costs.
 
@@ -189,7 +190,7 @@ def load_rows(
 
     - The role `developer` becomes `system`.
     - A column, key or argument with the value None counts as missing, because the package `datasets` adds such
-      values. NaN in a column or an unknown key counts as missing too.
+      values. NaN in a column or an unknown key counts as missing too, except in a tool.
     - Lone surrogates become U+FFFD. Each replacement is logged with its line.
 
     Args:

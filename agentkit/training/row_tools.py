@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from agentkit.json_values import copy_json
+from agentkit.json_values import as_object, copy_json
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool, as_tools, declare_tool
-from agentkit.training.row_values import drop_none, parse_if_text, refuse
+from agentkit.training.row_values import check_json, drop_none, is_missing, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
 __all__ = ["TOOL_COLUMNS", "dump_tools", "dump_tools_column", "read_tools"]
@@ -29,22 +29,30 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     Raises:
         MessageError: The column does not contain tools, or both columns contain tools.
     """
-    key = "tools" if row.get("tools") else "functions"
-    tools: object = row.get(key)
-    if not tools:
+    keys = [key for key in TOOL_COLUMNS if not is_missing(row.get(key))]
+    if not keys:
         return ()
-    if key == "tools" and row.get("functions"):
+    if len(keys) > 1:
         refuse("functions", "the row has tools in the column 'tools' too")
-    text = tools if isinstance(tools, str) else json.dumps(tools)
+    (key,) = keys
+    tools: object = row[key]
+    try:
+        text = tools if isinstance(tools, str) else json.dumps(tools)
+    except (TypeError, ValueError):
+        check_json(tools, key)
+        raise
     return (_parse_tools if len(text) < _MAX_CACHED else _parse_tools.__wrapped__)(text, key)
 
 
 @lru_cache(maxsize=64)  # the rows of a data set often have the same tools
 def _parse_tools(text: str, key: str) -> tuple[Tool, ...]:
-    tools: object = parse_if_text(text, key) or []
+    tools: object = parse_if_text(text, key)
+    if is_missing(tools):
+        return ()
     if not isinstance(tools, list):
         refuse(key, f"expected a list of tools, got {shorten_repr(tools, 60)}")
     declared = cast("Sequence[Any]", tools)
+    check_json(declared, key)
     return as_tools(drop_none(declared) if _has_added_none(declared) else declared)
 
 
@@ -76,9 +84,11 @@ def dump_tools_column(sample: Sample, *, as_text: bool = False) -> dict[str, Any
 
 def dump_tools(sample: Sample) -> list[dict[str, Any]]:
     """Returns the tools of a sample in the format of OpenAI Chat Completions."""
-    return [{"type": "function", "function": _dump_tool(tool)} for tool in as_tools(sample.tools)]
+    return [_dump_tool(tool) for tool in as_tools(sample.tools)]
 
 
 def _dump_tool(tool: Tool) -> dict[str, Any]:
-    declared = {**copy_json(tool.metadata or {}), **declare_tool(tool, "parameters")}
-    return declared if tool.strict is None else {**declared, "strict": tool.strict}
+    others = copy_json(tool.metadata or {})
+    strict = {} if tool.strict is None else {"strict": tool.strict}
+    function = {**as_object(others.get("function")), **declare_tool(tool, "parameters"), **strict}
+    return {"type": "function", **others, "function": function}

@@ -11,11 +11,22 @@ from typing import Any, NoReturn, cast
 from pydantic_core import to_jsonable_python
 
 from agentkit.errors import MessageError
-from agentkit.json_values import as_text, ensure_json_safe
+from agentkit.json_values import as_text, is_json_safe
 from agentkit.messages.sources import encode_base64
-from agentkit.reprs import shorten_repr
+from agentkit.reprs import shorten, shorten_repr
 
-__all__ = ["drop_none", "get_list", "get_object", "get_others", "get_text", "has_none", "parse_if_text", "refuse"]
+__all__ = [
+    "check_json",
+    "drop_none",
+    "get_list",
+    "get_object",
+    "get_others",
+    "get_text",
+    "has_none",
+    "is_missing",
+    "parse_if_text",
+    "refuse",
+]
 
 _ADVICE = "Fix or remove the row."
 
@@ -27,6 +38,11 @@ def refuse(place: str, reason: str, advice: str = _ADVICE) -> NoReturn:
         MessageError: Always.
     """
     raise MessageError(place, reason, advice)
+
+
+def is_missing(value: object) -> bool:
+    """Returns True for None, and for an empty string, list or dict, which some rows have in place of None."""
+    return value is None or value in ("", [], {})
 
 
 def get_text(values: Mapping[str, Any], key: str, place: str) -> str:
@@ -82,7 +98,7 @@ def get_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) ->
     others = {key: value for key, value in values.items() if key not in keys and value is not None}
     if not others:
         return None
-    if ensure_json_safe(others) is not others:
+    if not is_json_safe(others):
         others = {
             str(key): _convert(value, f"{place}.{key}" if place else str(key)) for key, value in others.items()
         }
@@ -94,8 +110,7 @@ def _convert(value: Any, place: str) -> Any:
         converted = _convert_nested(value)
     except ValueError as error:  # pydantic raises this error for an object of an unknown class
         refuse(place, f"JSON cannot represent the value ({error})")
-    if ensure_json_safe(converted) is not converted:
-        refuse(place, f"JSON cannot represent the value {shorten_repr(value, 60)}")
+    check_json(converted, place)
     return converted
 
 
@@ -107,6 +122,24 @@ def _convert_nested(value: Any) -> Any:
     if isinstance(value, bytes):
         return encode_base64(value)
     return None if isinstance(value, float) and math.isnan(value) else to_jsonable_python(value)
+
+
+def check_json(value: object, place: str) -> None:
+    """Checks that JSON can represent a value.
+
+    Raises:
+        MessageError: JSON cannot represent a part of the value. The error has the place of this part.
+    """
+    if is_json_safe(value):
+        return
+    if isinstance(value, dict):
+        for key, item in cast("dict[object, object]", value).items():
+            check_json(item, f"{place}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(cast("list[object]", value)):
+            check_json(item, f"{place}[{index}]")
+    reason = f"JSON cannot represent the value {shorten_repr(cast('object', value), 60)}"
+    refuse(shorten(place, 200), reason)
 
 
 def has_none(value: object) -> bool:

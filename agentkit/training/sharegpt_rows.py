@@ -10,6 +10,7 @@ from agentkit.errors import MessageError
 from agentkit.messages.blocks import Block, ImageBlock, TextBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
+from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import write_output
 from agentkit.training.chat_message_reader import MASKS, ChatMessageReader, build_msg, read_weight
 from agentkit.training.chat_message_writer import write_url
@@ -87,7 +88,8 @@ class _TurnReader:
         if speaker in _RESULT:
             result = self.messages.add_result("", "", text, place)
             return build_msg("tool", (result,), "system", turn, keys, place)
-        return refuse(f"{place}.from", f"expected a speaker such as 'human' or 'gpt', got {speaker!r}")
+        reason = f"expected a speaker such as 'human' or 'gpt', got {shorten_repr(speaker, 60)}"
+        return refuse(f"{place}.from", reason)
 
     def _read_calls(self, text: str, place: str) -> Iterator[ToolUseBlock]:
         value: object = parse_if_text(text, f"{place}.value")
@@ -118,7 +120,11 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
     row: dict[str, Any] = {"conversations": turns}
     if sample.tools:
-        tools = [tool["function"] for tool in dump_tools(sample)]
+        nested = {"type": "function"}  # only other values beside `function` need the nested form
+        tools = [
+            tool["function"] if tool == {**nested, "function": tool["function"]} else tool
+            for tool in dump_tools(sample)
+        ]
         row["tools"] = json.dumps(tools, ensure_ascii=False)
     if images:
         row["images"] = images

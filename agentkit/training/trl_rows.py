@@ -17,7 +17,7 @@ from agentkit.training.loss_log import LossLog
 from agentkit.training.preference_rows import read_preference, write_preference
 from agentkit.training.row_formats import RowFormat, refuse_format
 from agentkit.training.row_tools import dump_tools_column
-from agentkit.training.row_values import refuse
+from agentkit.training.row_values import is_missing, refuse
 from agentkit.training.sample import MessageWeight, Sample, is_reply
 from agentkit.training.sharegpt_rows import read_sharegpt
 
@@ -27,11 +27,11 @@ _COLUMNS: Final = (*CHAT_COLUMNS, "prompt", "completion", "chosen", "rejected", 
 
 
 def _read(row: dict[str, Any], system: str | None) -> Sample:
-    if row.get("chosen") or row.get("rejected"):
+    if not is_missing(row.get("chosen")) or not is_missing(row.get("rejected")):
         return read_preference(row, system)
-    if row.get("conversations"):
+    if not is_missing(row.get("conversations")):
         return read_sharegpt(row, system)
-    if row.get("messages"):
+    if not is_missing(row.get("messages")):
         return read_chat(row, system)
     reader = ChatMessageReader(ContentReader.from_row(row))
     prompt = reader.read_column(row, "prompt", "user")

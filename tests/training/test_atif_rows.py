@@ -61,7 +61,8 @@ def test_a_tool_with_a_value_that_json_cannot_represent_is_an_error() -> None:
     schema = {"type": "object", "properties": {"q": {"type": "integer", "maximum": 10**5_000}}}
     tool = {"type": "function", "function": {"name": "look", "parameters": schema}}
     row = {**ROW, "agent": {**ROW["agent"], "tool_definitions": [tool]}}
-    with pytest.raises(MessageError, match=r"line 1: cannot read the row \(ValueError"):
+    place = r"tools\[0\].function.parameters.properties.q.maximum"
+    with pytest.raises(MessageError, match=f"line 1, {place}: JSON cannot represent the value"):
         next(load_rows("atif", [row]))
 
 

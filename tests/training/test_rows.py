@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from functools import reduce
+from itertools import product
 from operator import getitem
 from pathlib import Path
 from typing import Any, Final, cast
@@ -926,9 +927,9 @@ _VALUES: Final[dict[str, tuple[Any, Any]]] = {
     "bytes": ({1: (b"x",)}, {"column": {"1": ["eA=="]}}),
     "a date": (date(2026, 1, 2), {"column": "2026-01-02"}),
     "infinity": (float("inf"), "column: JSON cannot represent the value inf"),
-    "a large number": ([10**400], "column: JSON cannot represent the value"),
+    "a large number": ([10**400], r"column\[0\]: JSON cannot represent the value 1000"),
     "an object": (object(), r"column: JSON cannot represent the value \(Unable to serialize"),
-    "deep nesting": (json.loads("[" * 300 + "]" * 300), "column: JSON cannot represent the value"),
+    "deep nesting": (json.loads("[" * 300 + "]" * 300), r"column\[0\]\[0\].*: JSON cannot represent the value"),
 }
 
 
@@ -958,15 +959,45 @@ def test_lone_surrogates_are_logged_with_their_line(caplog: pytest.LogCaptureFix
         ]
 
 
-def _list_objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yields the path of each object in a JSON value."""
+def _list_places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yields the path of each value in a JSON value, and of each key in `_KEYS` that an object does not have."""
+    yield path
     if isinstance(value, dict):
-        yield path
         items: Any = cast("dict[str, Any]", value).items()
+        yield from ((*path, key) for key in _KEYS if key not in value)
     else:
         items = enumerate(cast("list[Any]", value)) if isinstance(value, list) else ()
     for key, item in items:
-        yield from _list_objects(item, (*path, key))
+        yield from _list_places(item, (*path, key))
+
+
+_KEYS: Final = (
+    *(
+        "new",
+        "type",
+        "name",
+        "description",
+        "parameters",
+        "input_schema",
+        "strict",
+        "function",
+        "prompt",
+        "chosen",
+    ),
+    *(
+        "id",
+        "content",
+        "ipython",
+        "eot",
+        "reasoning",
+        "tool_calls",
+        "function_call",
+        "refusal",
+        "masked",
+        "weight",
+    ),
+    *("tools", "functions", "messages", "input", "image", "text", "step_id", "extra", "system", "history"),
+)
 
 
 _ALL_PARTS: Final[list[dict[str, Any]]] = [
@@ -982,19 +1013,72 @@ _ALL_ROWS: Final[dict[str, dict[str, Any]]] = {
     "preference": {"prompt": _ALL_PARTS[:1], "chosen": _ALL_PARTS[1:], "rejected": _ALL_PARTS[1:]},
     "sharegpt": {"conversations": [{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "There."}]},
     "alpaca": {"instruction": "Where?", "output": "There."},
-    "atif": TRAJECTORY,
+    "atif": {**TRAJECTORY, "agent": {**TRAJECTORY["agent"], "tool_definitions": [TOOL_DICT]}},
+    "OpenAI's preference": {
+        "input": {"messages": [_MESSAGE], "tools": [TOOL_DICT]},
+        "preferred_output": [_REPLY_DICT],
+        "non_preferred_output": [_REPLY_DICT],
+    },
 }
 
 
+def _list_values(sample: Sample) -> str:
+    msgs = [msg.to_dict() for msg in (*sample.msgs, *sample.rejected)]
+    tools = [(tool, tool.parameters, tool.metadata) for tool in as_tools(sample.tools)]
+    return repr((msgs, tools, sample.extra))
+
+
 @each_case(("format", "row"), [*_ALL_ROWS.items()])
-def test_an_unknown_key_anywhere_in_a_row_is_kept(format: Any, row: dict[str, Any]) -> None:
-    for path in _list_objects(row):
+def test_a_value_anywhere_in_a_row_is_kept_or_refused(format: Any, row: dict[str, Any]) -> None:
+    format = "preference" if format not in FORMAT_NAMES else format
+    for (*parents, key), value in product([*_list_places(row)][1:], ("unique", ["unique"], {"unique": 1})):
         changed: Any = copy.deepcopy(row)
-        reduce(getitem, path, changed)["new"] = "unique"
-        (sample,) = load(format, changed)
-        kept = [msg.to_dict() for msg in (*sample.msgs, *sample.rejected)]
-        tools = [(tool.parameters, tool.metadata) for tool in as_tools(sample.tools)]
-        assert "unique" in repr((kept, tools, sample.extra)), path
+        reduce(getitem, parents, changed)[key] = value
+        try:
+            (sample,) = load(format, changed)
+        except MessageError as error:
+            assert error.place.startswith("line 1, "), error  # noqa: PT017 - most values are not errors
+        else:
+            assert "unique" in _list_values(sample), (*parents, key)
+
+
+@each_case(
+    ("row", "text"),
+    [
+        ({"tools": 0}, "line 1, tools: expected a list of tools, got 0"),
+        ({"functions": False}, "line 1, functions: expected a list of tools, got False"),
+        ({"tools": [{**TOOL_DICT, "function": {"name": "a", "description": 0}}]}, r"tools\[0\].description"),
+        (
+            {"tools": [{"type": "function", "new": float("nan")}]},
+            r"tools\[0\].new: JSON cannot represent the value nan",
+        ),
+        ({"tools": '[{"name": "a", "new": 1e999}]'}, r"tools\[0\].new: JSON cannot represent the value inf"),
+        ({"tools": [{"name": "a", "new": [b"x"]}]}, r"tools\[0\].new\[0\]: JSON cannot represent the value b'x'"),
+        ({"messages": [{"role": "assistant", "function_call": 0}]}, "the tool call has no name"),
+        (
+            {"messages": [{"role": "assistant", "function_call": {"name": "a", "arguments": [b"x"]}}]},
+            r"tool_calls\[0\].arguments\[0\]: JSON cannot represent the value b'x'",
+        ),
+    ],
+)
+def test_values_that_are_false_or_not_json_are_errors(row: dict[str, Any], text: str) -> None:
+    with pytest.raises(MessageError, match=text):
+        load("openai", {"messages": [_MESSAGE], **row})
+
+
+def test_unknown_keys_of_tools_are_written_at_their_place() -> None:
+    wrapper: dict[str, Any] = {"type": "odd", "name": "another", "parameters": {"type": "array"}, "new": 1}
+    function: Any = TOOL_DICT["function"]
+    tools: Any = [{**wrapper, "function": {**function, "type": "odd", "inputSchema": {}, "new": 2}}]
+    for format in ("openai", "trl", "atif"):
+        (row,) = dump(format, *load("openai", {"messages": [_MESSAGE], "tools": tools}))
+        written = row["agent"]["tool_definitions"] if format == "atif" else row["tools"]
+        assert (json.loads(written) if format == "trl" else written) == tools
+    (row,) = dump(
+        "sharegpt", *load("openai", {"messages": [_MESSAGE], "tools": [*tools, {"name": "a", "new": 1}]})
+    )
+    flat: dict[str, Any] = {"name": "a", "parameters": {"type": "object", "properties": {}}}
+    assert json.loads(row["tools"]) == [*tools, {"type": "function", "new": 1, "function": flat}]
 
 
 def test_flags_of_torchtune_that_no_block_shows_are_kept() -> None:
