@@ -57,10 +57,9 @@ def get_namespace_class() -> type[Namespace]:
     class Namespace(JinjaNamespace):
         def __init__(*args: Any, **kwargs: Any) -> None:
             # The first argument has no name, so that a template can set an attribute `self`.
-            values = dict(*args[1:], **kwargs)
-            for name in values:
-                check_name(name)
-            JinjaNamespace.__init__(args[0], values)
+            JinjaNamespace.__init__(args[0])
+            for name, value in dict(*args[1:], **kwargs).items():
+                Namespace.__setitem__(args[0], name, value)
 
         def __getattribute__(self, name: str) -> Any:
             try:
@@ -69,15 +68,14 @@ def get_namespace_class() -> type[Namespace]:
                 return JinjaNamespace.__getattribute__(self, name)
 
         def __setitem__(self, name: str, value: Any) -> None:
-            check_name(name)
+            if isinstance(name, str) and name.startswith("_"):
+                raise SecurityError(
+                    f"a namespace cannot have the attribute {name!r}, because the name starts with _"
+                )
             object.__getattribute__(self, "_Namespace__attrs")[name] = value
 
         def __repr__(self) -> str:
             return "<Namespace>"  # without the values, whose text could be long
-
-    def check_name(name: object) -> None:
-        if isinstance(name, str) and name.startswith("_"):
-            raise SecurityError(f"a namespace cannot have the attribute {name!r}, because the name starts with _")
 
     return Namespace
 

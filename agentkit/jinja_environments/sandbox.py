@@ -65,7 +65,6 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
         plain_types = frozenset({str, int, float, LoopContext, get_namespace_class()})
         nested_types = (Macro, LoopContext, BlockReference)
         macro_type = Macro
-        namespace_type = get_namespace_class()
 
     return BoundedEnvironment
 

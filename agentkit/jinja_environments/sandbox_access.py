@@ -12,7 +12,7 @@ from functools import wraps
 from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from agentkit.jinja_environments.functions import MAX_TIME_FORMAT, raise_error
+from agentkit.jinja_environments.functions import MAX_TIME_FORMAT, get_namespace_class, raise_error
 from agentkit.jinja_environments.limits import count_read, count_steps, enter_call, leave_call, measure
 from agentkit.jinja_environments.operators import check_brace_format
 from agentkit.jinja_environments.template_code import count_bodies
@@ -47,13 +47,11 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
         plain_types: Types whose only unsafe attributes are those that start with `_`.
         nested_types: Types of values whose call can contain further calls of the template.
         macro_type: Type of macros.
-        namespace_type: Type of the objects that the function `namespace` of templates creates.
     """
 
     plain_types: ClassVar[Collection[type]]
     nested_types: ClassVar[tuple[type, ...]]
     macro_type: ClassVar[Any]
-    namespace_type: ClassVar[Any]
 
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
@@ -104,7 +102,7 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
         count_steps(_SLOW)
         if isinstance(function, self.nested_types):
             return self._call_nested(context, function, args, kwargs)
-        if function is self.namespace_type:
+        if function is get_namespace_class():
             return function(*map(count_read, args), **_remove_scopes(kwargs))
         if type(function) is BuiltinMethodType and any(len(str(value)) > MAX_TIME_FORMAT for value in args):
             # The only such function is `strftime` of the time that the caller passed.

@@ -7,6 +7,7 @@ The code differs from the code of jinja in these points:
 - Operators and slices that create values call functions of `operators` and `limits`, which limit the results.
 - `message.role` reads the key of a dict first if no method of dicts has this name. The result is the
   same as in jinja's sandbox, which searches for an attribute first.
+- Filters and tests are read from the environment where they are used.
 - Methods of texts, and `get` of dicts, are called directly if the arguments are constants or names.
 
 To prevent the injection of code, names and texts of a template are written with `repr`. Only names in a list of
@@ -15,6 +16,7 @@ allowed names are written without `repr`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
@@ -35,6 +37,7 @@ _CALLS: Final = frozenset({"Call", "Filter", "Test"})
 _UNCOUNTED: Final = frozenset({"Const", "Keyword", "Operand", "TemplateData"})
 _BODIES: Final = frozenset({"Block", "CallBlock", "For", "Macro", "Template"})
 _IMPORTS: Final = """\
+from agentkit.jinja_environments.functions import raise_error
 from agentkit.jinja_environments.limits import count_member_test, count_read, count_steps, count_tests
 from agentkit.jinja_environments.limits import measure, measure_slice
 from agentkit.jinja_environments.operators import add, concatenate
@@ -97,6 +100,11 @@ class BoundedCode(CodeGenerator):
         for line in _IMPORTS.splitlines():
             self.writeline(line)
         super().visit_Template(node, frame)
+
+    def pull_dependencies(self, nodes: Iterable[nodes.Node]) -> None:
+        # Jinja searches the whole tree for filters and tests, to read each of them once in a rendering.
+        self.filters = _Lookups("filters", self.environment.filters)
+        self.tests = _Lookups("tests", self.environment.tests)
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         if self.environment.finalize is None and _is_plain(frame):
@@ -234,6 +242,20 @@ class BoundedCode(CodeGenerator):
         scopes = {"_loop_vars": frame.loop_frame, "_block_vars": frame.block_frame}
         self.signature(node, frame, {scope: scope for scope, is_used in scopes.items() if is_used})
         self.write("))")
+
+
+class _Lookups(dict[str, str]):
+    """Code that reads a filter or test from the environment, by its name."""
+
+    def __init__(self, kind: str, functions: Mapping[str, Any]) -> None:
+        self._kind = kind
+        self._functions = functions
+
+    def __missing__(self, name: str) -> str:
+        if name in self._functions:
+            return f"environment.{self._kind}[{name!r}]"
+        error = f"No {self._kind[:-1]} named {name!r} found."
+        return f"raise_error({error!r})"
 
 
 def _is(node: Any, kind: str) -> bool:

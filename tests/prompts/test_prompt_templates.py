@@ -211,6 +211,8 @@ DEFAULT = "Judge.system (default text)"
         ("{{ query.nam }}", f"{DEFAULT}, line 1", "'dict object' has no attribute 'nam'"),
         ("a\n{% if %}", f"{DEFAULT}, line 2", "Expected an expression, got 'end of statement block'"),
         ("{{ 'a' | upperr }}", f"{DEFAULT}, line 1", "No filter named 'upperr'."),
+        ("{% if 1 %}\n{{ 1 | upperr }}{% endif %}", f"{DEFAULT}, line 2", "No filter named 'upperr' found."),
+        ("{% if 1 %}\n{{ 1 is upperr }}{% endif %}", f"{DEFAULT}, line 2", "No test named 'upperr' found."),
         ("\n\n{{ fail('no passages') }}", f"{DEFAULT}, line 3", "no passages"),
         ("{% include 'no.jinja' %}", f"{DEFAULT}, line 1", "no folder has the template no.jinja"),
         ("{% include ['a', 'b'] %}", f"{DEFAULT}, line 1", "no folder has the template a, b"),
