@@ -153,9 +153,12 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
 @lru_cache(64)
 def _compile(source: str) -> ChatTemplateCode:
     environment = _get_environment()
+    from jinja2 import nodes
+
     tree = environment.parse(source)
     has_spans = _GENERATION.search(source) is not None and _has_spans(tree)
-    captures_spans = has_spans and any(map(_has_spans, _find_captures(tree)))
+    captures: Any = (nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock)
+    captures_spans = has_spans and any(map(_has_spans, tree.find_all(captures)))
     return ChatTemplateCode(environment.from_string(tree), has_spans, captures_spans)
 
 
@@ -169,14 +172,6 @@ def _get_syntax_error() -> type[TemplateSyntaxError]:
     from jinja2 import TemplateSyntaxError
 
     return TemplateSyntaxError
-
-
-def _find_captures(tree: nodes.Template) -> Iterator[nodes.Node]:
-    from jinja2 import nodes
-
-    return cast(
-        "Iterator[nodes.Node]", tree.find_all((nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock))
-    )
 
 
 def _has_spans(node: nodes.Node) -> bool:

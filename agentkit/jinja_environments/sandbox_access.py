@@ -98,12 +98,12 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
 
     def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if type(function) in _METHOD_TYPES and isinstance(function.__self__, _JSON_TYPES):
-            return _call_method(function, args, _remove_scopes(kwargs))
+            return _call_method(function, args, kwargs)
         count_steps(_SLOW)
         if isinstance(function, self.nested_types):
             return self._call_nested(context, function, args, kwargs)
         if function is get_namespace_class():
-            return function(*map(count_read, args), **_remove_scopes(kwargs))
+            return function(*map(count_read, args), **kwargs)
         if type(function) is BuiltinMethodType and any(len(str(value)) > MAX_TIME_FORMAT for value in args):
             # The only such function is `strftime` of the time that the caller passed.
             raise_error(f"the format of a time is too large. The limit is {MAX_TIME_FORMAT:,} characters")
@@ -116,20 +116,13 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
                 return super().call(context, function, *args, **kwargs)
             if function.catch_varargs or function.catch_kwargs:
                 measure([*args, *kwargs.values()])
-            return function(context.eval_ctx, *args, **_remove_scopes(kwargs))
+            return function(context.eval_ctx, *args, **kwargs)
         finally:
             leave_call()
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         function = super().wrap_str_format(value)
         return None if function is None else _limit_format(function, value.__self__)
-
-
-def _remove_scopes(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Removes the variables of loops and blocks, which jinja passes to each function, from the arguments."""
-    kwargs.pop("_loop_vars", None)
-    kwargs.pop("_block_vars", None)
-    return kwargs
 
 
 def _call_method(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -163,8 +163,11 @@ class BoundedCode(CodeGenerator):
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
         if _is_method_call(node):
             self._write_method_call(node, node.node, frame)
-        else:
-            super().visit_Call(node, frame, forward_caller=forward_caller)
+        else:  # without the variables of loops and blocks, which no function of the environments reads
+            self.write("environment.call(context, ")
+            self.visit(node.node, frame)
+            self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
+            self.write(")")
 
     def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
         operands: list[nodes.Node] = []
@@ -239,8 +242,7 @@ class BoundedCode(CodeGenerator):
         self._write_call(f" if type({owner} := ", frame, method.node)
         self.write(f" is {FREE_METHODS.get(name, 'str')} else ")
         self.write(f"environment.call(context, environment.getattr({owner}, {name!r})")
-        scopes = {"_loop_vars": frame.loop_frame, "_block_vars": frame.block_frame}
-        self.signature(node, frame, {scope: scope for scope, is_used in scopes.items() if is_used})
+        self.signature(node, frame)
         self.write("))")
 
 
