@@ -15,6 +15,7 @@ from agentkit.jinja_environments.limits import (
     count_items,
     count_read,
     count_steps,
+    count_text,
     find_size,
     measure,
 )
@@ -30,8 +31,8 @@ __all__ = ["limit_filters"]
 _Check: TypeAlias = Callable[..., Any]
 
 _CONTAINERS: Final[Any] = (list, tuple, dict)
-_FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length"})
-"""Filters that neither read nor create a large value."""
+_FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length", "trim"})
+"""Filters that neither read nor create a large value, or count their steps."""
 _WRITERS: Final = frozenset({"soft_str", "write_chat_json", "write_json", "write_yaml"})
 """Functions of filters that write a value as text. Only the result is counted, because it is the larger part."""
 _COMPARISONS: Final = frozenset(
@@ -48,13 +49,21 @@ def limit_filters(environment: Environment) -> None:
         filters[name] = _limit_filter(filters[name], _CHECKS.get(name))
     for name in _COMPARISONS:
         tests[name] = _limit_test(tests[name])
-    filters["count_item"] = count_item
+    filters.update(count_item=count_item, trim=_trim)
 
 
 def count_item(value: Any) -> Any:
     """Counts one item of a loop that has a condition. Returns the value of the condition unchanged."""
     count_steps(ITEM_SIZE)
     return value
+
+
+def _trim(value: Any, chars: str | None = None) -> str:
+    """Returns a text without the characters `chars` at both ends. This is the filter `trim`."""
+    # Many templates call this filter for each message, so it does not call the function of jinja.
+    text = value if isinstance(value, str) else str(value)
+    count_text(len(text))
+    return text.strip(chars)
 
 
 def _limit_filter(function: Callable[..., Any], check: _Check | None) -> Callable[..., Any]:
