@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
 from typing import Any, Final, cast
 
 from agentkit.errors import MessageError
@@ -69,10 +70,11 @@ def _as_integer(text: str) -> Any:
 
 
 def _as_number(text: str) -> Any:
-    number = float(text)
-    if number != number or number in (float("inf"), float("-inf")):
-        return _FAILED
-    return int(number) if number.is_integer() and "." not in text else number
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        return number if isfinite(number) else _FAILED
 
 
 def _as_boolean(text: str) -> Any:

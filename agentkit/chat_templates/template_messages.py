@@ -34,7 +34,7 @@ _LONGEST_TOKEN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class OmittedBlock:
-    """Block that is not in the rendered text.
+    """Block whose content is not in the rendered text, or only in part.
 
     Attributes:
         path: Index of the message and index of the block.
@@ -62,7 +62,7 @@ class WrittenMessages:
         messages: The messages.
         texts: Texts of the blocks, in order.
         media: Media blocks in order, each with its part in `messages`.
-        omitted: Blocks that the template cannot write.
+        omitted: Blocks that the template cannot write, and tool calls whose `raw_input` it cannot write.
     """
 
     messages: list[dict[str, Any]]
@@ -148,6 +148,8 @@ class _MessageWriter:
                     self.thinking.append(block.thinking)
                     self.written.texts.append((path, block.thinking, block.type))
                 case "tool_use":
+                    if block.raw_is_broken:
+                        self._omit(path, "`raw_input` is not the JSON text of `input`; the text has only `input`")
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
                     self.written.texts.append((path, block.name, block.type))

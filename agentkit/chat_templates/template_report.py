@@ -48,7 +48,8 @@ class TemplateReport:
         reads_clock: True if the text depends on the current time.
         round_trips: True if no reply changes when the response template parses its text and the chat template
             renders the parsed message. None if there is no response template, if it is invalid, or if the package
-            regex is not installed.
+            regex is not installed. White space around markers, and JSON arguments that the model does not write
+            as the template does (such as `{"a":1}` and `{"a": 1}`), are not compared: they can change.
         round_trip_losses: Kinds of replies whose text changes or is incomplete after parsing and rendering:
             `text`, `thinking`, `call`, `text and call` or `several calls`.
     """

@@ -132,8 +132,7 @@ class BlockLegalizer(MediaLegalizer):
                 "`raw_input` if `input` is empty"
             )
             self._note(path, Disposition.REPAIRED, reason)
-            if not block.input:
-                block = replace(block, input={"raw_input": block.raw_input}, raw_input=None)
+            block = replace(block, input=block.input or {"raw_input": block.raw_input}, raw_input=None)
         if (legal_id, name) != (block.id, block.name):
             reason = "call id or tool name replaced, because the API does not accept the original"
             self._note(path, Disposition.CARRIED, reason)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import (
+    Disposition,
     MessageError,
     Msg,
     OptionError,
@@ -22,6 +23,8 @@ from agentkit import (
     TextDelta,
     TextEnd,
     ThinkingDelta,
+    Tool,
+    ToolResultBlock,
     ToolUseBlock,
     ToolUseDelta,
     ToolUseEnd,
@@ -573,6 +576,26 @@ CHATML: Final = (
     '{{ {"name": c.function.name, "arguments": c.function.arguments} | tojson }}\n</tool_call>{% endfor %}'
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+
+
+def test_damaged_arguments_that_the_template_does_not_write_are_omitted() -> None:
+    template = ChatTemplate(CHATML)
+    for arguments, omitted in (('{"n": 1}', []), ('{"n": 1,}', ["msgs[0].content[0]"])):
+        msg = QWEN.parse(call(f'{{"name": "f", "arguments": {arguments}}}'))
+        assert [item.place for item in template.render([msg]).omitted] == omitted
+    damaged = Msg("a", [ToolUseBlock("c", "f", {"n": 1}, '{"n": 1,}')], "assistant")
+    ledger = template.formatter().lower([damaged, Msg("t", [ToolResultBlock("c", "f", "ok")], "user")]).ledger
+    assert next((entry.disposition, entry.lost) for entry in ledger.entries) == (Disposition.REPAIRED, False)
+
+
+def test_numbers_of_arguments_are_rendered_as_the_model_wrote_them() -> None:
+    tool = Tool("f", "", {"type": "object", "properties": {"x": {"type": "number"}}})
+    for text in ("1e+22", "12345678901234567890123", "3", "2.0", "-1.5", "1e-07"):
+        msg = BUILTINS["qwen3_coder"].parse(
+            f"<function=f><parameter=x>\n{text}\n</parameter></function>", tools=[tool]
+        )
+        (block,) = msg.tool_uses
+        assert json.dumps(block.input) == f'{{"x": {text}}}'
 
 
 @each_case(
