@@ -67,7 +67,7 @@ class ChatTemplateCode(NamedTuple):
 
     Attributes:
         template: Compiled template of jinja.
-        has_spans: True if the template has a block `generation`.
+        has_spans: True if the template has a block `generation`, or a text that looks like the block.
         captures_spans: True if the template captures the output of such a block.
     """
 
@@ -156,7 +156,7 @@ def _compile(source: str) -> ChatTemplateCode:
     from jinja2 import nodes
 
     tree = environment.parse(source)
-    has_spans = _GENERATION.search(source) is not None and _has_spans(tree)
+    has_spans = _GENERATION.search(source) is not None
     captures: Any = (nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock)
     captures_spans = has_spans and any(map(_has_spans, tree.find_all(captures)))
     return ChatTemplateCode(environment.from_string(tree), has_spans, captures_spans)
