@@ -23,7 +23,7 @@ from agentkit.jinja_environments.environments import model_environment
 from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
 
 if TYPE_CHECKING:
-    from jinja2 import Template, TemplateSyntaxError, nodes
+    from jinja2 import Template, TemplateSyntaxError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 __all__ = [
@@ -158,7 +158,9 @@ def _compile(source: str) -> ChatTemplateCode:
     tree = environment.parse(source)
     has_spans = _GENERATION.search(source) is not None
     captures: Any = (nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock)
-    captures_spans = has_spans and any(map(_has_spans, tree.find_all(captures)))
+    captures_spans = has_spans and any(
+        name.name == SPAN_START for node in tree.find_all(captures) for name in node.find_all(nodes.Name)
+    )
     return ChatTemplateCode(environment.from_string(tree), has_spans, captures_spans)
 
 
@@ -172,12 +174,6 @@ def _get_syntax_error() -> type[TemplateSyntaxError]:
     from jinja2 import TemplateSyntaxError
 
     return TemplateSyntaxError
-
-
-def _has_spans(node: nodes.Node) -> bool:
-    from jinja2 import nodes
-
-    return any(name.name == SPAN_START for name in node.find_all(nodes.Name))
 
 
 def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Rendering:
