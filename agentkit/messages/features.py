@@ -7,6 +7,7 @@ that the stage does not change.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock
@@ -88,7 +89,10 @@ def scan_features(blocks: tuple[Block, ...]) -> int:
     for block in blocks:
         block_type = block.type
         if block_type == "text":
-            features |= _text_features(block)
+            text = block.text
+            features |= _TEXT if text and not text.isspace() else _BLANK
+            if block.state is not None:
+                features |= Feature.STATE
         elif block_type == "tool_use":
             call_ids.append(block.id)
             features |= _call_features(block)
@@ -107,27 +111,26 @@ def scan_features(blocks: tuple[Block, ...]) -> int:
     return features
 
 
-def _text_features(block: TextBlock) -> int:
-    features = scan_text(block.text)
-    return features | Feature.STATE if block.state is not None else features
-
-
 def _call_features(block: ToolUseBlock) -> int:
-    features = Feature.CALL | _scan_names(block.id, block.name)
+    features = _scan_name(block.name) | Feature.CALL
+    if not _plain_id(block.id):
+        features |= Feature.ODD_ID
     if block.raw_is_broken:
         features |= Feature.ODD_ARGUMENTS
     return features | Feature.STATE if block.state is not None else features
 
 
-def _scan_names(call_id: str, tool_name: str) -> int:
-    features = 0 if _plain_id(call_id) else Feature.ODD_ID
+@lru_cache(maxsize=256)  # a conversation repeats the names of few tools
+def _scan_name(tool_name: str) -> int:
     if not _plain_name(tool_name):
-        return features | Feature.ODD_NAME
-    return features | Feature.RESERVED_NAME if tool_name in RESERVED_NAMES else features
+        return Feature.ODD_NAME
+    return Feature.RESERVED_NAME if tool_name in RESERVED_NAMES else 0
 
 
 def _result_features(block: ToolResultBlock) -> int:
-    features = Feature.RESULT | _scan_names(block.id, block.name or "none")
+    features = _scan_name(block.name or "none") | Feature.RESULT
+    if not _plain_id(block.id):
+        features |= Feature.ODD_ID
     if not block.name:
         features |= Feature.RESULT_NAMELESS
     if block.is_error:

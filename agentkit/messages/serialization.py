@@ -25,11 +25,12 @@ from agentkit.messages.blocks import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    build_trusted_text,
 )
 from agentkit.messages.foreign_block_dicts import adopt_block, adopt_extra
 from agentkit.messages.log_checks import check_log_message, describe_log_format
 from agentkit.messages.message import Msg
-from agentkit.messages.validation import ORDINARY_BUILDERS
+from agentkit.messages.validation import ORDINARY_BUILDERS, is_text
 from agentkit.messages.validation_errors import to_message_error
 from agentkit.reprs import describe_value, shorten_repr
 
@@ -170,8 +171,12 @@ def _build_ordinary(stored: object) -> Msg | None:
     try:
         content = fields["content"]
         if type(content) is list:
-            fields = {**fields, "content": [_build_block(block) for block in cast("list[Any]", content)]}
-        msg: Msg | None = ORDINARY_BUILDERS[Msg](**fields)
+            content = tuple([_build_block(block) for block in content])  # pyright: ignore[reportUnknownVariableType]
+        msg: Msg | None
+        if len(fields) == 3:
+            msg = _build_msg(fields["name"], content, fields["role"])
+        else:
+            msg = _build_msg(**{**fields, "content": content})
         return msg
     except (KeyError, TypeError, MessageError, RecursionError):
         return None
@@ -181,8 +186,12 @@ def _build_block(stored: Any) -> object:
     """Builds a block for `_build_ordinary`. Returns None or raises an error if the block needs further checks."""
     if type(stored) is not dict:
         return None
-    fields = {**cast("dict[str, Any]", stored)}
-    build = _BLOCK_BUILDERS[fields.pop("type")]
+    fields: dict[str, Any] = stored.copy()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    block_type = fields.pop("type")
+    if block_type == "text" and len(fields) == 1:  # fast path
+        text = fields["text"]
+        return build_trusted_text(text) if is_text(text) else None
+    build = _BLOCK_BUILDERS[block_type]
     state, output = fields.get("state"), fields.get("output")
     if type(state) is dict:
         fields["state"] = OpaqueState(**cast("dict[str, Any]", state))
@@ -191,6 +200,7 @@ def _build_block(stored: Any) -> object:
     return build(**fields)
 
 
+_build_msg = ORDINARY_BUILDERS[Msg]
 _BLOCK_BUILDERS = {
     "text": ORDINARY_BUILDERS[TextBlock],
     "thinking": ORDINARY_BUILDERS[ThinkingBlock],

@@ -222,13 +222,16 @@ def _build_ordinary_call(
     """
     if not (is_text(id) and is_text(name) and (raw_input is None or is_text(raw_input))):
         return None
-    values = input.copy() if _is_flat(input) else copy_object(input)
+    is_flat = _is_flat(input)
+    values = input.copy() if is_flat else copy_object(input)
     if values is None or not (state is None or type(state) is OpaqueState) or metadata is not None:
         return None
-    block = _assemble_call(id, name, values, raw_input, state)
     try:
+        if is_flat and raw_input is None:
+            return _assemble_call(id, name, values, None, state, to_json(values).decode())
+        block = _assemble_call(id, name, values, raw_input, state)
         block.__post_init__()
-    except MessageError:
+    except ValueError:  # a lone surrogate
         return None  # pydantic then repeats the validation and raises an error that names the class
     return block
 
@@ -256,16 +259,25 @@ def build_parsed_call(id: str, name: str, raw_input: str) -> ToolUseBlock | None
     values = cast("dict[str, Any]", parsed)
     if not _ORDINARY.issuperset(map(type, values.values())):
         return None
-    block = _assemble_call(id, name, values, raw_input)
-    _set_arguments(block, raw_input)
-    _set_is_flat(block, True)
-    return block
+    return _assemble_call(id, name, values, raw_input, None, raw_input)
 
 
 def _assemble_call(
-    id: str, name: str, input: dict[str, Any], raw_input: str | None, state: OpaqueState | None = None
+    id: str,
+    name: str,
+    input: dict[str, Any],
+    raw_input: str | None,
+    state: OpaqueState | None,
+    arguments: str | None = None,
 ) -> ToolUseBlock:
+    """Builds a tool call without validation.
+
+    `arguments` is the JSON text of a flat input. If the text is None, the caller calls `__post_init__`.
+    """
     block = _new(ToolUseBlock)
+    if arguments is not None:
+        _set_arguments(block, arguments)
+        _set_is_flat(block, True)
     _set_call_id(block, id)
     _set_call_name(block, name)
     _set_input(block, input)

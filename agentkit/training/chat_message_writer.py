@@ -72,17 +72,15 @@ class ChatMessageWriter:
         place = f"{list_place}[{index}]"
         if isinstance(content, str):
             return [self._add_fields({"role": msg.role, "content": content}, msg, weight, place)]
-        results: list[dict[str, Any]] = []
-        if msg.features & Feature.RESULT:
-            results += [self._write_result(block, f"{place}.content[{i}]") for i, block in _list_results(msg)]
-        if results and len(results) == len(content):
+        if not msg.features & Feature.RESULT:
+            return [self._add_fields(self._write_blocks(msg, place), msg, weight, place)]
+        results = [self._write_result(block, f"{place}.content[{i}]") for i, block in _list_results(msg)]
+        if len(results) == len(content):
             self.losses.check_weight(weight, place)
             return results
-        if results and self.has_weights and msg.role == "assistant" and not msg.tool_uses and weight is None:
+        if self.has_weights and msg.role == "assistant" and not msg.tool_uses and weight is None:
             weight = 0  # text beside tool results is not a reply, and must not be trained
         others = self._add_fields(self._write_blocks(msg, place), msg, weight, place)
-        if not results:
-            return [others]
         is_result = [block.type == "tool_result" for block in msg.blocks]
         if is_result != sorted(is_result, reverse=is_result[0]):
             self.losses.add(place, "the format has tool results only before or after all other content")
@@ -156,9 +154,10 @@ class ChatMessageWriter:
             self.losses.add(f"{place}.name", "the format cannot represent an empty speaker name")
         elif msg.name != message["role"]:
             message["name"] = msg.name
-        self.losses.check_weight(weight, place, is_reply=is_reply, has_weights=self.has_weights)
-        if self.has_weights and is_reply and isinstance(weight, int):
-            message["weight"] = weight
+        if weight is not None:
+            self.losses.check_weight(weight, place, is_reply=is_reply, has_weights=self.has_weights)
+            if self.has_weights and is_reply and isinstance(weight, int):
+                message["weight"] = weight
         return message
 
 
@@ -170,4 +169,4 @@ def write_url(source: Source) -> str:
 
 
 def _list_results(msg: Msg) -> list[tuple[int, ToolResultBlock]]:
-    return [(index, block) for index, block in enumerate(msg.blocks) if isinstance(block, ToolResultBlock)]
+    return [(index, block) for index, block in enumerate(msg.blocks) if block.type == "tool_result"]

@@ -11,7 +11,7 @@ from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseB
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Source, URLSource
-from agentkit.tools.error_marks import split_error_mark
+from agentkit.tools.error_marks import ERROR_MARK, split_error_mark
 from agentkit.training.row_values import has_none
 from agentkit.training.sample import MessageWeight, Sample
 
@@ -19,6 +19,7 @@ __all__ = ["LossLog"]
 
 _POSITIONS: Final = {"thinking": 0, "tool_use": 2}
 """Order of the blocks of a reply in a row: thinking, all other blocks such as texts and media (1), tool calls."""
+_SEPARATED: Final = Feature.THINKING | Feature.CALL | Feature.RESULT
 _SEPARATE_TYPES: Final = frozenset({*_POSITIONS, "tool_result"})
 """Types of the blocks that a row stores outside of its field for the content."""
 
@@ -80,11 +81,14 @@ class LossLog:
         A reader of such a format returns thinking, content and tool calls in this order. The reader expects
         thinking and tool calls only in replies.
         """
+        features = msg.features
+        if not features & _SEPARATED:  # all blocks are in the field for the content
+            return
         last = -1
         blocks = msg.blocks
-        is_blank = msg.features & Feature.BLANK
+        is_blank = features & Feature.BLANK
         has_one_part = is_blank and sum(block.type not in _SEPARATE_TYPES for block in blocks) == 1 < len(blocks)
-        is_reply, has_calls = msg.role == "assistant", msg.features & Feature.CALL
+        is_reply, has_calls = msg.role == "assistant", features & Feature.CALL
         for index, block in enumerate(blocks):
             if block.type == "tool_result":
                 continue
@@ -110,8 +114,8 @@ class LossLog:
         Raises:
             MessageError: The tool call has no name or no id.
         """
-        _check_text(call.name, place, "the tool call has no name")
-        _check_text(call.id, place, "the tool call has no id")
+        if not (call.name and call.id):
+            raise _refuse_empty(place, f"the tool call has no {'id' if call.name else 'name'}")
         if call.raw_is_broken:
             self.add(place, "`raw_input` is not the JSON text of `input`, and the format stores only `input`")
         if not is_text and has_none(call.input):
@@ -139,7 +143,8 @@ class LossLog:
         Raises:
             MessageError: The result has no id.
         """
-        _check_text(result.id, place, "the tool result has no id")
+        if not result.id:
+            raise _refuse_empty(place, "the tool result has no id")
         output = result.output
         if not isinstance(output, str):
             texts = [item for item in output if isinstance(item, TextBlock)]
@@ -147,7 +152,8 @@ class LossLog:
                 self.add(place, "the format joins the text blocks of a tool result into one text")
             elif len(texts) < len(output) and result.is_error:
                 self.add(place, "the format can mark a result as an error only if the output has no media")
-        if not result.is_error and split_error_mark(result.listing)[1]:
+        text = output if isinstance(output, str) else result.listing
+        if text.startswith(ERROR_MARK) and not result.is_error and split_error_mark(text)[1]:
             self.add(place, "a reader treats the result as an error, because its text starts with [error]")
 
     def check_source(self, source: Source, place: str) -> None:
@@ -173,6 +179,5 @@ class LossLog:
 _EMPTY_TEXT: Final = TextBlock("")
 
 
-def _check_text(text: str, place: str, reason: str) -> None:
-    if not text:
-        raise MessageError(place, reason, "Add the missing value, or remove the block.")
+def _refuse_empty(place: str, reason: str) -> MessageError:
+    return MessageError(place, reason, "Add the missing value, or remove the block.")

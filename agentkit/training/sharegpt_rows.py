@@ -28,6 +28,8 @@ _USER: Final = ("human", "user")
 _REPLY: Final = ("gpt", "assistant", "chatgpt", "bing", "bard")
 _RESULT: Final = ("observation", "tool", "tool_response", "function_response")
 _SPEAKERS: Final = {"user": "human", "assistant": "gpt", "system": "system"}
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
+"""Encoder of tool calls. `json.dumps` would create an encoder for each call."""
 _IMAGE: Final = "<image>"
 """Text that stands for the next image of the row."""
 
@@ -134,11 +136,11 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str]) -> list[dict[str, Any]]:
     msg, weight = sample.msgs[index], sample.get_weight(index)
     content = msg.content
-    if isinstance(content, str) and weight is None and msg.name == msg.role and _IMAGE not in content:
-        return [{"from": _SPEAKERS[msg.role], "value": content}]  # fast path: no losses are possible
     place = f"msgs[{index}]"
     if not msg.features & Feature.RESULT:
         losses.check_name(msg, sample.viewer, place)
+        if isinstance(content, str) and weight is None and _IMAGE not in content:  # fast path
+            return [{"from": _SPEAKERS[msg.role], "value": content}]
     else:
         losses.check_results(msg, weight, place)
         return [
@@ -151,7 +153,7 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
         turns.append({"from": "gpt" if calls else _SPEAKERS[msg.role], "value": text})
     if calls:
         _check_calls(msg, losses, place)
-        value = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
+        value = _ENCODER.encode(calls[0] if len(calls) == 1 else calls)
         turns.append({"from": "function_call", "value": value})
     if isinstance(weight, tuple):
         losses.check_weight(weight, place)
