@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
 
@@ -265,9 +265,13 @@ class ChatTemplate:
         source, declared = self.choose_source(chat_template, bool(tools)), write_tools(as_tools(tools or None))
         cited = cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None
         guard = self._guard(source, on_special_tokens)
-        written = write_messages(
-            checked, self.text_separator, guard.protect if guard else keep_text, self._media_kinds(checked)
+        write = partial(
+            write_messages,
+            separator=self.text_separator,
+            protect=guard.protect if guard else keep_text,
+            kinds=self._media_kinds(checked),
         )
+        written = write(checked)
         if add_generation_prompt is None:
             add_generation_prompt = not continue_final_message and _needs_reply(written)
         if add_generation_prompt and continue_final_message:
@@ -281,24 +285,24 @@ class ChatTemplate:
             self._list_variables(now, variables),
         )
         continued = continue_final_message if isinstance(continue_final_message, str) else "content"
-        rendered = self._render_parts(source, chat, written, continued if continue_final_message else None)
-        return replace(rendered, spaced=tuple(dict.fromkeys(guard.places))) if guard and guard.places else rendered
 
-    def _render_parts(
-        self, source: str, chat: ChatVariables, written: WrittenMessages, continued: str | None
-    ) -> RenderedChat:
         def render(variables: ChatVariables) -> Rendering:
-            return self.render_variables(source, variables, continued)
+            return self.render_variables(source, variables, continued if continue_final_message else None)
+
+        def render_again(msgs: Sequence[Msg]) -> str:
+            return render(chat._replace(messages=self._adapt(write(msgs).messages))).text
 
         text, spans = rendering = render(chat)
         never_written = self._list_never_written(chat, {type_ for _, _, type_ in written.texts})
-        return RenderedChat(
+        omitted = find_omitted_texts(text, written.texts, never_written, source, checked, render_again)
+        rendered = RenderedChat(
             text,
             spans,
             tuple(find_media(text, chat, written.media, render)),
-            (*written.omitted, *find_omitted_texts(text, written.texts, never_written)),
-            len(text) if continued else find_prompt_end(rendering, chat, render),
+            (*written.omitted, *omitted),
+            len(text) if continue_final_message else find_prompt_end(rendering, chat, render),
         )
+        return replace(rendered, spaced=tuple(dict.fromkeys(guard.places))) if guard and guard.places else rendered
 
     def _list_never_written(self, chat: ChatVariables, types: set[str]) -> list[str]:
         """Returns the types of blocks that the template never writes.

@@ -3,29 +3,78 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
 
 from agentkit.chat_templates.template_messages import OmittedBlock, WrittenText
+from agentkit.errors import TemplateError
+from agentkit.ledger.places import BlockPath
+from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock
+from agentkit.messages.message import Msg
 
 __all__ = ["find_omitted_texts"]
 
+_AnyBlock = TypeVar("_AnyBlock", bound=Block)
+
+_REASON: Final = "the chat template does not write this text"
+_SHORT: Final = 32  # maximum length of a text that is likely to stand in other texts too
+_FIRST_MARK: Final = 0x100000  # first character of the private-use plane 16
+_MAX_MARKS: Final = 0xFFFE  # number of characters of this plane
+_MARK: Final = re.compile("[\U00100000-\U0010fffd]")
+_ROLES: Final = "system user assistant tool"
+
 
 def find_omitted_texts(
-    text: str, written: Sequence[WrittenText], never_written: Collection[str]
+    text: str,
+    written: Sequence[WrittenText],
+    never_written: Collection[str],
+    source: str,
+    msgs: Sequence[Msg],
+    render: Callable[[Sequence[Msg]], str],
 ) -> list[OmittedBlock]:
     """Finds the blocks whose text a chat template did not write.
 
-    The function searches for each text after the end of the previous text, and then, if necessary, in all of the
-    template's output. White space around a text may be missing, because many templates remove such white space.
+    The function searches for each text after the end of the previous text. White space around a text may be
+    missing, because many templates remove such white space. If a text can also be part of another text, the
+    function renders the messages again, with a private-use character at the start of each text.
 
     Args:
         text: Text that the template wrote.
         written: Texts of all blocks that the template received, in order.
         never_written: Types of blocks that the template never writes. The function does not search for the texts
             of these blocks, because a text of another block can contain the same words.
+        source: Text of the template.
+        msgs: The messages that contain the blocks.
+        render: Function that renders messages in the same way.
     """
+    omitted, is_certain = _search_texts(text, written, never_written, source)
+    if is_certain:
+        return omitted
+    paths = dict.fromkeys(path for path, content, type_ in written if type_ != "tool_use" and content.strip())
+    if len(paths) > _MAX_MARKS or _MARK.search(text):
+        return omitted
+    marks = {path: chr(_FIRST_MARK + index) for index, path in enumerate(paths)}
+    try:
+        marked = render([_mark_message(msg, index, marks) for index, msg in enumerate(msgs)])
+    except TemplateError:
+        return omitted
+    if _MARK.sub("", marked) != text:  # the template reads the start of a text, so the marks changed its output
+        return omitted
+    found = {*_MARK.findall(marked)}
+    missing = {path for path, mark in marks.items() if mark not in found}
+    missing.update(item.path for item in omitted if item.path not in marks)
+    return [OmittedBlock(path, _REASON) for path, _, _ in written if path in missing]
+
+
+def _search_texts(
+    text: str, written: Sequence[WrittenText], never_written: Collection[str], source: str
+) -> tuple[list[OmittedBlock], bool]:
+    """Returns the blocks whose text is missing, and False if a text that was found can be part of another text."""
     omitted: list[OmittedBlock] = []
     missing: set[str] = set()
+    is_certain = True
     position = 0
     for path, content, type_ in written:
         content = content.strip()
@@ -34,13 +83,44 @@ def find_omitted_texts(
             start = text.find(content[:16], position, position + 2_000)
             if start < 0 or not text.startswith(content, start):
                 start = text.find(content, position)
+            if len(content) <= _SHORT and (type_ == "thinking" or content in source or content in _ROLES):
+                is_certain = is_certain and (type_ == "tool_use" or not content)
             if start >= 0:
                 position = start + len(content)
                 continue
             if content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text:
-                continue  # the template changed the order of the texts, or wrote the text as JSON
+                # The template changed the order of the texts, or wrote the text as JSON. Or it omits a text that
+                # is part of another text.
+                is_certain = is_certain and type_ == "tool_use"
+                continue
             # A search is slow, and many blocks have the same tool name. So a missing text is not searched for
             # again.
             missing.add(content)
-        omitted.append(OmittedBlock(path, "the chat template does not write this text"))
-    return omitted
+        omitted.append(OmittedBlock(path, _REASON))
+    return omitted, is_certain
+
+
+def _mark_message(msg: Msg, index: int, marks: Mapping[BlockPath, str]) -> Msg:
+    if isinstance(msg.content, str):
+        return replace(msg, content=_mark_text(msg.content, marks.get((index, 0), "")))
+    blocks = (_mark_block(block, marks.get((index, number), "")) for number, block in enumerate(msg.content))
+    return replace(msg, content=tuple(blocks))
+
+
+def _mark_block(block: _AnyBlock, mark: str) -> _AnyBlock:
+    if isinstance(block, TextBlock):
+        return replace(block, text=_mark_text(block.text, mark))
+    if isinstance(block, ThinkingBlock):
+        return replace(block, thinking=_mark_text(block.thinking, mark))
+    if isinstance(block, ToolResultBlock):
+        output = block.output
+        if isinstance(output, str):
+            return replace(block, output=_mark_text(output, mark))
+        return replace(block, output=tuple(_mark_block(item, mark) for item in output))
+    return block
+
+
+def _mark_text(text: str, mark: str) -> str:
+    """Returns a text with a mark before its first character that is not white space."""
+    content = text.lstrip()
+    return f"{text[: len(text) - len(content)]}{mark}{content}" if content else text

@@ -149,7 +149,9 @@ class TemplateProbe:
     @cached_property
     def writes_results(self) -> bool:
         """True if the template writes tool results."""
-        return self.writes([_USER, _CALL, _RESULT], "Resultword", tools=[_TOOL])
+        # Some templates refuse a call without text.
+        calls = (_CALL, _CALL_WITH_TEXT)
+        return any(self.writes([_USER, call, _RESULT], "Resultword", tools=[_TOOL]) for call in calls)
 
     @cached_property
     def writes_thinking(self) -> bool:
