@@ -202,7 +202,7 @@ UNBOUNDED: Final = {
     "agentkit.jinja_environments.functions.get_namespace_class",
     "agentkit.jinja_environments.loop_recorder._get_types",
     "agentkit.jinja_environments.loop_recorder.get_recorded_namespace",
-    "agentkit.jinja_environments.prefix_rendering._get_environment",
+    "agentkit.jinja_environments.recorded_template._get_environment",
     "agentkit.jinja_environments.yaml_texts._get_dumper_class",
     "agentkit.jinja_environments.generation_block.get_generation_block",
     "agentkit.jinja_environments.sandbox.get_prompt_class",

@@ -34,7 +34,7 @@ the limit on all machines.
 To read the source, start with `environments`. `limits` counts the steps. `template_code` writes the Python code of
 templates. `sandbox_access` has the rules for attributes and calls. `filters` has the filters `yaml`, `json` and
 `tojson`. `chat_rendering` renders chat templates. `prefix_rendering` renders the first messages of a conversation,
-for each number of messages, in linear time.
+for each number of messages. `recorded_template` and `loop_recorder` let its renderings skip equal iterations.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""`LoopRecorder`: records loops over messages, so that renderings of more or fewer messages can skip iterations.
+"""`LoopRecorder`: records the loops over messages, so that renderings of fewer messages can skip iterations.
 
-An iteration of a loop depends on the messages, the variables and the attributes of namespaces that the iteration
-reads. A namespace is an object that a template creates with jinja's `namespace()`. The recorder stores these
-values, the text that the iteration prints, and the attributes that the iteration sets. If a later rendering has
-the same values, the iteration would do the same again. So the recorder copies the text and sets the attributes,
-and the iteration does not run.
+A run of a template consists of steps and loops: the part before the first loop, the first loop, the part between
+the loops, and so on. The recorder stores what each step reads, prints and sets. A later rendering repeats the run.
+For a loop, it skips the iterations that would do the same again, and calls the body of the loop for the others.
 
-Templates compare positions, for example `loop.index0 > ns.last_user`. The value of `ns.last_user` differs between
-renderings, but the results of most comparisons do not. So the recorder stores a range of values for which the
-result is the same.
+Inner loops
+    An iteration can have a loop over all later messages, for example to search for the next reply. The iteration
+    then depends on the number of messages only if the number changes what the inner loop does. If the last items
+    of the inner loop print nothing and set nothing, the iteration is the same without these items.
 """
 
 from __future__ import annotations
@@ -22,17 +21,19 @@ from math import inf
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
+from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.functions import get_namespace_class
+from agentkit.jinja_environments.limits import end_rendering, start_rendering
 from agentkit.jinja_environments.loop_records import (
+    LENGTH,
     Attribute,
-    Iteration,
     LoopRecord,
     LoopText,
-    ReadAttribute,
+    Step,
     ValueRange,
     find_range,
 )
-from agentkit.jinja_environments.message_views import LoopPosition, MessageView
+from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView
 
 if TYPE_CHECKING:
     from jinja2.utils import Namespace
@@ -51,28 +52,43 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 _PLAIN: Final[Any] = (str, int, float, bool, type(None))
 _MISSING: Final = object()
-_MAX_NEW_RECORDS: Final = 3  # number of records that are kept for each loop, besides the first record
+_NO_STEP: Final = Step({})
+_MAX_TAIL: Final = 3  # number of iterations that run again without a new record
 
-
-Piece: TypeAlias = str | LoopText | ReadAttribute
+Piece: TypeAlias = str | LoopText
 """Piece of a rendered text."""
 
 
-class _Rendering(NamedTuple):
-    """Rendering that `LoopRecorder.repeat` can use.
+class _Loop(NamedTuple):
+    """Loop over messages in a run of the template.
+
+    Attributes:
+        items: Items of the loop.
+        number: Index of the loop among the recorded loops of the template.
+        body: Function that runs the body of the loop, and returns the text.
+        values: Values of the variables that the body can read and whose values can differ between runs.
+        described: `values` as `_describe` returns them, with the type and the first index of the items.
+    """
+
+    items: MessageView | IndexView
+    number: int
+    body: Callable[..., str]
+    values: tuple[Any, ...]
+    described: tuple[Any, ...]
+
+
+class _Run(NamedTuple):
+    """Run of the template.
 
     Attributes:
         length: Number of messages.
-        last_read: Index of the last message that was read outside of loops. Infinity after a read of the end of
-            the list.
-        pieces: Pieces of the text.
-        attributes: Attributes of each namespace at the start of the first loop that could read them.
+        parts: Steps and loops in order.
+        namespaces: Namespaces that the steps created.
     """
 
     length: int
-    last_read: float
-    pieces: list[Piece]
-    attributes: list[dict[str, Any]]
+    parts: list[Step | _Loop]
+    namespaces: list[Namespace]
 
 
 class _Identity:
@@ -93,143 +109,187 @@ class LoopRecorder:
     Attributes:
         messages: All messages.
         length: Number of messages of the current rendering, which reads only `messages[:length]`.
-        pieces: Pieces of the text of the current rendering.
     """
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self.messages = messages
+        self.length = len(messages)
         self._records = defaultdict[int, list[LoopRecord]](list)
-        self._renderings: dict[bool, _Rendering] = {}
-        self.start(len(messages))
+        self._runs: dict[bool, _Run] = {}
+        self._start(self.length, _Run(self.length, [], []))
 
-    def start(self, length: int) -> None:
-        """Starts the rendering of the first `length` messages."""
-        self.length = length
-        self.pieces: list[Piece] = []
-        self._last_read: float = -1  # index of the last message that was read outside of loops
-        # False if parts outside of loops set an attribute that a loop can read, or if not all iterations of a loop
-        # were recorded
-        self._is_repeatable = True
-        # attributes of each namespace, at the start of the first loop that could read them
-        self._attributes: list[dict[str, Any]] = []
-        self._namespaces: list[Namespace] = []
-        self._numbers: dict[int, int] = {}
-        self._iteration: Iteration | None = None
+    def _start(self, length: int, run: _Run) -> None:
+        self.length, self._run, self._is_inside = length, run, False
+        self._pieces: list[Piece] = []
+        self._step = _NO_STEP
+        self._inner_loops = self._changes = 0
 
-    def end(self, add_generation_prompt: bool) -> None:
-        """Ends the current rendering.
+    def record(self, length: int, add_generation_prompt: bool, run: Callable[[], Iterable[str]]) -> list[Piece]:
+        """Runs the template for the first `length` messages, and returns the pieces of the text.
 
-        For each value of `add_generation_prompt`, the recorder keeps only the longest rendering that `repeat` can
-        use.
+        For each value of `add_generation_prompt`, the recorder keeps only the run with the most messages.
+
+        Args:
+            length: Number of messages.
+            add_generation_prompt: Value of the variable of the template.
+            run: Function that runs the template, and yields the texts outside of loops.
         """
-        stored = self._renderings.get(add_generation_prompt)
-        if self._is_repeatable and (stored is None or stored.length < self.length):
-            rendering = _Rendering(self.length, self._last_read, self.pieces, self._attributes)
-            self._renderings[add_generation_prompt] = rendering
+        self._start(length, _Run(length, [], []))
+        self._add_step()
+        self._call(self._add_texts, run)
+        stored = self._runs.get(add_generation_prompt)
+        if stored is None or stored.length < length:
+            self._runs[add_generation_prompt] = self._run
+        return self._pieces
+
+    def _add_step(self) -> None:
+        self._step = Step({})
+        self._run.parts.append(self._step)
+
+    def _add_texts(self, run: Callable[[], Iterable[str]]) -> None:
+        for text in run():
+            self._step.text += text
+            self._pieces.append(text)
+
+    def _call(self, function: Callable[..., None], *values: Any) -> None:
+        """Calls a function that runs code of the template."""
+        limits, token = start_rendering(self.length), current_recorder.set(self)
+        try:
+            function(*values)
+        finally:
+            current_recorder.reset(token)
+            end_rendering(limits)
 
     def repeat(self, length: int, add_generation_prompt: bool) -> list[Piece] | None:
-        """Returns the pieces of the text of the first `length` messages without running the template.
+        """Returns the pieces of the text of the first `length` messages, from an earlier run.
 
-        The pieces are those of an earlier rendering, with another number of iterations for each loop. Returns None
-        if there is no such rendering, or if an iteration is not recorded. Also returns None if the template would
-        read other messages outside of its loops, or other values of attributes.
+        Returns None if there is no such run, or if a part outside of loops would do something else.
         """
-        rendering = self._renderings.get(add_generation_prompt)
-        if rendering is None or rendering.last_read >= length:
+        run = self._runs.get(add_generation_prompt)
+        if run is None:
             return None
+        self._start(length, run)
+        for namespace in run.namespaces:
+            _list_attributes(namespace).clear()
         pieces: list[Piece] = []
-        attributes = [{**item} for item in rendering.attributes]
-        for piece in rendering.pieces:
-            changed = piece.change_length(length) if isinstance(piece, LoopText) else piece
-            if changed is None:
+        for part in run.parts:
+            if isinstance(part, _Loop):
+                pieces.append(self._run_loop(part))
+            elif part.conditions and not self._are_true(part.conditions):
                 return None
-            pieces.append(changed)
-            if not isinstance(changed, str) and not self._are_true(changed.conditions, attributes):
-                return None
-            if isinstance(changed, LoopText):
-                for (number, name), value in changed.writes.items():
-                    attributes[number][name] = value
+            else:
+                self._set(part.writes)
+                pieces.append(part.text)
         return pieces
 
     # -- loops -------------------------------------------------------------------------------------------------
 
-    def walk(
-        self, messages: MessageView, loop: int, values: Iterable[Any]
-    ) -> Iterator[tuple[Mapping[str, Any], LoopPosition]]:
-        """Yields each message whose iteration must run, with the position of the message in the loop.
+    def add_loop(self, items: MessageView | IndexView, number: int, body: Any, values: tuple[Any, ...]) -> None:
+        """Runs a loop over messages. See `_Loop` for the arguments."""
+        described = (type(items), items.first, *map(self._describe, values))
+        loop = _Loop(items, number, body, values, described)
+        self._pieces.append(self._run_loop(loop))
+        self._run.parts.append(loop)
+        self._add_step()
 
-        First, the recorder adds the text of the skipped iterations to `pieces`.
+    def _run_loop(self, loop: _Loop) -> LoopText:
+        first = loop.items.first
+        needed = self.length - first if self.length > first else 0
+        record, count = self._choose_record(loop, needed)
+        self._set(record.writes[count])
+        if count == needed:
+            return LoopText(record, first, count)
+        indexes, texts = range(count, needed), list[str]()
+        if needed - count <= _MAX_TAIL and record.text:
+            self._call(self._run_iterations, loop, indexes, texts, None)
+            return LoopText(record, first, count, tuple(texts))
+        record = record.copy_start(count)
+        self._call(self._run_iterations, loop, indexes, texts, record)
+        record.text += "".join(texts)
+        records = self._records[loop.number]
+        records.append(record)
+        del records[1:-2]  # the first record has all messages, the last ones have the last values of the prompt
+        return LoopText(record, first, needed)
 
-        Args:
-            messages: Messages of the loop.
-            loop: Index of the loop among the recorded loops of the template.
-            values: Values of the variables that the loop can read and whose values can differ between renderings.
-        """
-        pieces, first_piece = self.pieces, len(self.pieces)
-        self._attributes += [{**_list_attributes(item)} for item in self._namespaces[len(self._attributes) :]]
-        described = tuple(map(self._describe, values))
-        record, count = self._choose_record(loop, (messages.start, *described))
-        pieces.append(LoopText(record, messages.start, count))
-        for (number, name), value in record.writes[count].items():
-            _list_attributes(self._namespaces[number])[name] = value
-        if messages.start + count >= self.length:
-            return
-        record, start, texts = record.copy_start(count, self.length), len(pieces), list[str]()
-        is_repeatable, is_complete = True, False
-        try:
-            while True:
-                self._iteration = iteration = Iteration(record.writes[-1])
-                if not messages.has(count):
-                    is_complete = is_repeatable
-                    break
-                yield self.messages[messages.start + count], LoopPosition(messages, count)
-                is_repeatable = is_repeatable and iteration.is_repeatable
-                if is_repeatable:
-                    texts.append("".join(map(str, pieces[start:])))
-                    record.add(iteration, len(texts[-1]))
-                    start = len(pieces)
-                count += 1
-        finally:
-            self._iteration = None
-            self._is_repeatable = self._is_repeatable and is_complete
-            record.text += "".join(texts)
-            self._records[loop].append(record)
-            del self._records[loop][1:-_MAX_NEW_RECORDS]  # the first record has the iterations for all messages
-            pieces[first_piece:start] = [LoopText(record, messages.start, len(record.ends) - 1)]
-
-    def _choose_record(self, loop: int, values: tuple[Any, ...]) -> tuple[LoopRecord, int]:
-        """Returns the record with the most iterations that the current rendering can skip, and their number.
+    def _choose_record(self, loop: _Loop, needed: int) -> tuple[LoopRecord, int]:
+        """Returns the record with the most iterations that the rendering can skip, and their number.
 
         Returns an empty record and 0 if the rendering can skip no iteration.
         """
-        best, most = LoopRecord(values, self.length, "", [0], [-1], [{}], [{}]), 0
-        for record in self._records[loop]:
-            count = self._count_repeated(record) if record.values == values else 0
-            if count > most:
-                best, most = record, count
+        best, most = LoopRecord(loop.described), 0
+        for record in self._records[loop.number]:
+            if record.values == loop.described:
+                count = self._count_true(record.conditions, min(needed, len(record.ends) - 1))
+                if count >= most:
+                    best, most = record, count
+                if count == needed:
+                    break
         return best, most
 
-    def _count_repeated(self, record: LoopRecord) -> int:
-        is_same_length = record.length == self.length
-        count = len(record.ends) if is_same_length else bisect_left(record.last_reads, self.length)
-        attributes = list(map(_list_attributes, self._namespaces))
-        if self._are_true(record.conditions[count - 1], attributes):
-            return count - 1
-        conditions = record.conditions[:count]
-        return bisect_left(conditions, True, key=lambda item: not self._are_true(item, attributes)) - 1
+    def _count_true(self, conditions: Sequence[Mapping[Attribute, Any]], count: int) -> int:
+        """Returns the number of iterations, at most `count`, whose conditions are true."""
+        for end in (count, count - 1, count - 2):  # often, only the last iteration is different
+            if end <= 0 or self._are_true(conditions[end]):
+                return max(end, 0)
+        return bisect_left(conditions, True, 0, count, key=lambda item: not self._are_true(item)) - 1
 
-    def _are_true(self, conditions: Mapping[Attribute, Any], attributes: Sequence[Mapping[str, Any]]) -> bool:
-        """Returns True if the attributes of the namespaces satisfy all conditions."""
-        return all(self._is_true(key, condition, attributes) for key, condition in conditions.items())
+    def _run_iterations(
+        self, loop: _Loop, indexes: Iterable[int], texts: list[str], record: LoopRecord | None
+    ) -> None:
+        """Runs iterations, and adds their texts to `texts` and the iterations to `record`."""
+        items, body, values = loop.items, loop.body, loop.values
+        self._is_inside = True
+        for index in indexes:
+            self._step = step = Step(record.writes[-1] if record else {})
+            texts.append(body(items.get_item(index), LoopPosition(items, index), *values))
+            if record:
+                record.add(step, len(texts[-1]))
+        self._is_inside = False
 
-    def _is_true(self, key: Attribute, condition: Any, attributes: Sequence[Mapping[str, Any]]) -> bool:
-        number, name = key
-        if number >= len(attributes):
-            return False
-        value = attributes[number].get(name, _MISSING)
-        if isinstance(condition, ValueRange):
-            return type(value) is int and condition.low <= value <= condition.high
-        return bool(self._describe(value) == condition)
+    def walk(self, items: MessageView | IndexView) -> Iterator[Any]:
+        """Yields the items of an inner loop.
+
+        The condition on the number of messages allows all numbers for which the inner loop does the same.
+        """
+        index = changed = 0
+        self._inner_loops += 1
+        while items.first + index < self.length:
+            changes = self._changes
+            yield items.get_item(index)
+            index += 1
+            if self._changes != changes:
+                changed = index
+        self._inner_loops -= 1
+        low = items.first + changed if changed else -inf
+        self._step.add_condition(LENGTH, ValueRange(low, max(self.length, items.first)))
+
+    def count_change(self) -> None:
+        """Counts that an inner loop printed a text."""
+        self._changes += 1
+
+    # -- conditions --------------------------------------------------------------------------------------------
+
+    def _are_true(self, conditions: Mapping[Attribute, Any]) -> bool:
+        """Returns True if the number of messages and the attributes satisfy all conditions."""
+        namespaces = self._run.namespaces
+        for (number, name), condition in conditions.items():
+            if number < 0:
+                value: Any = self.length
+            elif number < len(namespaces):
+                value = _list_attributes(namespaces[number]).get(name, _MISSING)
+            else:
+                return False
+            if type(condition) is not ValueRange:
+                is_true = self._describe(value) == condition
+            else:
+                is_true = type(value) is int and condition.low <= value <= condition.high
+            if not is_true:
+                return False
+        return True
+
+    def _set(self, writes: Mapping[Attribute, Any]) -> None:
+        for (number, name), value in writes.items():
+            _list_attributes(self._run.namespaces[number])[name] = value
 
     def _describe(self, value: Any) -> Any:
         """Returns an object that stands for a value when the recorder compares values of two renderings.
@@ -239,74 +299,74 @@ class LoopRecorder:
         if type(value) in _PLAIN:
             return type(value), value
         if type(value) is MessageView:
-            return MessageView, value.start
+            return MessageView, value.first
+        if type(value) is get_recorded_namespace():
+            number = _get_number(value)
+            return _Identity(value) if number < 0 else (get_recorded_namespace(), number)
         undefined, macro = _get_types()
         if type(value) is undefined:
             return undefined, value._undefined_name
-        if type(value) is macro:
-            return macro, value._func.__code__
-        number = self._numbers.get(id(value))
-        return _Identity(value) if number is None else (get_recorded_namespace(), number)
+        return (macro, value._func.__code__) if type(value) is macro else _Identity(value)
 
     # -- reads and writes --------------------------------------------------------------------------------------
 
-    def read_message(self, index: int) -> None:
-        """Records that the template reads the message at `index`, or the end of the list if there is none."""
-        position = index if index < self.length else inf
-        if self._iteration is None:
-            self._last_read = max(self._last_read, position)
-        else:
-            self._iteration.last_read = max(self._iteration.last_read, position)
+    def read_message(self, index: int) -> bool:
+        """Returns True if there is a message at `index`, and records this read."""
+        is_message = index < self.length
+        self._step.add_condition(LENGTH, ValueRange(index + 1, inf) if is_message else ValueRange(-inf, index))
+        return is_message
 
-    def add_namespace(self, namespace: Namespace) -> None:
-        """Adds a new namespace. Namespaces that an iteration creates are not recorded."""
-        if self._iteration is None:
-            self._numbers[id(namespace)] = len(self._namespaces)
-            self._namespaces.append(namespace)
+    def read_length(self) -> int:
+        """Returns the number of messages, and records this read."""
+        self._step.add_condition(LENGTH, ValueRange(self.length, self.length))
+        return self.length
 
-    def read_attribute(self, namespace: Namespace, name: str) -> None:
+    def add_namespace(self, namespace: Namespace) -> int:
+        """Adds a new namespace. Returns its number, or -1 if an iteration created the namespace."""
+        if self._is_inside:
+            return -1
+        number = len(self._run.namespaces)
+        self._run.namespaces.append(namespace)
+        self._step.writes.update({(number, name): item for name, item in _list_attributes(namespace).items()})
+        return number
+
+    def read_attribute(self, number: int, name: str, value: Any) -> None:
         """Records that the template reads an attribute of a namespace."""
-        iteration, key = self._iteration, (self._numbers.get(id(namespace), -1), name)
-        value = self._describe(_list_attributes(namespace).get(name, _MISSING))
-        if iteration is None:
-            if key[0] < len(self._attributes):  # a loop can change the attribute
-                self.pieces.append(ReadAttribute(key, value))
-        elif key[0] >= 0 and key not in iteration.writes and key not in iteration.known:
-            iteration.add_condition(key, value)
+        if number >= 0:
+            self._step.add_condition((number, name), self._describe(value))
 
-    def write_attribute(self, namespace: Namespace, name: str, value: Any) -> None:
-        """Records that the template sets an attribute of a namespace."""
-        iteration, number = self._iteration, self._numbers.get(id(namespace), -1)
-        if iteration is None:
-            self._is_repeatable = self._is_repeatable and number >= len(self._attributes)
-        elif number >= 0:
-            iteration.writes[number, name] = value
-            iteration.is_repeatable = iteration.is_repeatable and _is_repeatable(value)
+    def write_attribute(self, number: int, name: str, old: Any, value: Any) -> None:
+        """Records that the template sets an attribute of a namespace from the value `old` to `value`.
 
-    def compare_attribute(self, namespace: Namespace, name: str, operator: str, other: Any) -> bool:
+        Raises:
+            AgentkitError: Other renderings cannot set the attribute to this value.
+        """
+        if self._inner_loops and type(old) is type(value) and type(value) in _PLAIN and old == value:
+            self.read_attribute(number, name, old)
+        else:
+            self._changes += 1
+        if number < 0:
+            return
+        if self._is_inside and not isinstance(value, (*_PLAIN, dict, MessageView)):
+            raise AgentkitError(f"the attribute {name!r} has a value that cannot be recorded")
+        self._step.writes[number, name] = value
+
+    def compare_attribute(self, namespace: Any, name: str, operator: str, other: Any) -> bool:
         """Compares an attribute of a namespace with a value.
 
         For two integers, the recorder stores a range of attribute values for which the result is the same, and not
         the value of the attribute.
         """
-        iteration, key = self._iteration, (self._numbers.get(id(namespace), -1), name)
         value = _list_attributes(namespace).get(name)
-        is_recorded = iteration is not None and key[0] >= 0
-        if not is_recorded or type(value) is not int or type(other) is not int:
+        if type(value) is not int or type(other) is not int:
             return COMPARISONS[operator](getattr(namespace, name), other)
-        result = COMPARISONS[operator](value, other)
-        if iteration is not None and key not in iteration.writes and key not in iteration.known:
-            iteration.add_condition(key, find_range(value, other))
-        return result
+        if (number := _get_number(namespace)) >= 0:
+            self._step.add_condition((number, name), find_range(value, other))
+        return COMPARISONS[operator](value, other)
 
 
 current_recorder: Final[ContextVar[LoopRecorder]] = ContextVar("agentkit_loop_recorder")
 """Recorder of the current rendering."""
-
-
-def _is_repeatable(value: Any) -> bool:
-    """Returns True if other renderings can set an attribute to a recorded value."""
-    return isinstance(value, (*_PLAIN, dict, MessageView))
 
 
 @cache
@@ -317,8 +377,15 @@ def _get_types() -> tuple[Any, Any]:
     return Undefined, Macro
 
 
+_get: Final = object.__getattribute__
+
+
 def _list_attributes(namespace: Namespace) -> dict[str, Any]:
-    return cast("dict[str, Any]", object.__getattribute__(namespace, "_Namespace__attrs"))
+    return cast("dict[str, Any]", _get(namespace, "_Namespace__attrs"))
+
+
+def _get_number(namespace: Namespace) -> int:
+    return cast("int", _get(namespace, "_number"))
 
 
 @cache
@@ -329,15 +396,21 @@ def get_recorded_namespace() -> type[Namespace]:
     class RecordedNamespace(base):  # type: ignore[misc]  # the base class is created at run time
         def __init__(*args: Any, **kwargs: Any) -> None:
             base.__init__(*args, **kwargs)
-            current_recorder.get().add_namespace(args[0])
+            recorder = current_recorder.get()
+            object.__setattr__(args[0], "_recorder", recorder)
+            object.__setattr__(args[0], "_number", recorder.add_namespace(args[0]))
 
         def __getattribute__(self, name: str) -> Any:
-            if name not in ("_Namespace__attrs", "__class__"):
-                current_recorder.get().read_attribute(self, name)
+            if not name.startswith("_"):
+                value = _list_attributes(self).get(name, _MISSING)
+                _get(self, "_recorder").read_attribute(_get_number(self), name, value)
+                if value is not _MISSING:
+                    return value
             return base.__getattribute__(self, name)
 
         def __setitem__(self, name: str, value: Any) -> None:
+            old = _list_attributes(self).get(name, _MISSING)
             base.__setitem__(self, name, value)
-            current_recorder.get().write_attribute(self, name, value)
+            _get(self, "_recorder").write_attribute(_get_number(self), name, old, value)
 
     return RecordedNamespace

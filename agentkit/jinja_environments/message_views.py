@@ -1,4 +1,4 @@
-"""`MessageView` and `LoopPosition`: the variables `messages` and `loop` of renderings whose loops are recorded."""
+"""`MessageView`, `IndexView` and `LoopPosition`: values that record what a template reads of the messages."""
 
 from __future__ import annotations
 
@@ -10,40 +10,42 @@ from agentkit.errors import AgentkitError
 if TYPE_CHECKING:
     from agentkit.jinja_environments.loop_recorder import LoopRecorder
 
-__all__ = ["LoopPosition", "MessageView"]
+__all__ = ["IndexView", "LoopPosition", "MessageView"]
 
 
 class MessageView(Sequence[Mapping[str, Any]]):
-    """List of the messages of the current rendering from the index `start` on. The recorder records each read.
+    """List of the messages of the current rendering from the index `first` on. The recorder records each read.
 
-    An operation that depends on the number of messages counts as a read of the end of the list.
+    An operation that depends on the number of messages counts as a read of this number.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as for a list
 
-    def __init__(self, recorder: LoopRecorder, start: int = 0) -> None:
-        self.start = start
-        self._recorder = recorder
+    def __init__(self, recorder: LoopRecorder, first: int = 0) -> None:
+        self.first = first
+        self.recorder = recorder
 
     def has(self, index: int) -> bool:
         """Returns True if the list has a message at `index`. The index must not be negative."""
-        self._recorder.read_message(self.start + index)
-        return self.start + index < self._recorder.length
+        return self.recorder.read_message(self.first + index)
+
+    def get_item(self, index: int) -> Mapping[str, Any]:
+        """Returns the message at `index` without recording a read."""
+        return self.recorder.messages[self.first + index]
 
     def _read_all(self) -> list[Mapping[str, Any]]:
-        return list(self._recorder.messages[self.start : self.start + len(self)])
+        return list(self.recorder.messages[self.first : self.first + len(self)])
 
     def __bool__(self) -> bool:
         return self.has(0)
 
     def __len__(self) -> int:
-        self._recorder.read_message(self._recorder.length)
-        return max(self._recorder.length - self.start, 0)
+        return max(self.recorder.read_length() - self.first, 0)
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         index = 0
         while self.has(index):
-            yield self._recorder.messages[self.start + index]
+            yield self.get_item(index)
             index += 1
 
     @overload
@@ -54,18 +56,37 @@ class MessageView(Sequence[Mapping[str, Any]]):
         if isinstance(index, slice):
             is_tail = index.stop is None and index.step is None and isinstance(index.start, int)
             if is_tail and index.start >= 0:
-                return MessageView(self._recorder, self.start + index.start)
+                return MessageView(self.recorder, self.first + index.start)
             return self._read_all()[index]
         position = index if index >= 0 else len(self) + index
         if position < 0 or not self.has(position):
             raise IndexError(index)
-        return self._recorder.messages[self.start + position]
+        return self.get_item(position)
 
     def __eq__(self, other: object) -> bool:
         return self._read_all() == other
 
     def __repr__(self) -> str:
         return repr(self._read_all())
+
+
+class IndexView:
+    """Indexes of the messages of a view, from the index `start` on: `range(start, messages | length)`."""
+
+    def __init__(self, view: MessageView, start: int) -> None:
+        self.first = view.first + start
+        self.recorder = view.recorder
+        self._start = start
+
+    def has(self, index: int) -> bool:
+        """Returns True if there is an item at `index`. The index must not be negative."""
+        return self.recorder.read_message(self.first + index)
+
+    def get_item(self, index: int) -> int:
+        """Returns the item at `index` without recording a read."""
+        return self._start + index
+
+    __getitem__ = get_item
 
 
 class LoopPosition:
@@ -78,7 +99,7 @@ class LoopPosition:
 
     __slots__ = ("_items", "index0")
 
-    def __init__(self, items: Sequence[Any], index0: int) -> None:
+    def __init__(self, items: list[Any] | MessageView | IndexView, index0: int) -> None:
         self._items = items
         self.index0 = index0
 
@@ -96,7 +117,7 @@ class LoopPosition:
     def last(self) -> bool:
         """True for the last item."""
         items = self._items
-        return not (items.has(self.index) if isinstance(items, MessageView) else self.index < len(items))
+        return self.index >= len(items) if isinstance(items, list) else not items.has(self.index)
 
     @property
     def previtem(self) -> Any:

@@ -86,7 +86,19 @@ class ReplySpans(ServedText):
         """
         if self.marked:
             return [self._cut_generation_prompt(span) for span in self.marked]
+        self.find_from_last(self.all_replies)
         return [span for index in self.all_replies for span in self.find_reply(index)]
+
+    def find_from_last(self, indexes: Sequence[int]) -> None:
+        """Finds replies from the last to the first, until a reply cannot be found.
+
+        This order is fast, because the renderings of few messages then repeat the renderings of many messages.
+        """
+        for index in reversed(indexes) if not self.marked else ():
+            try:
+                self._find(index)
+            except (MessageError, TemplateError):
+                break
 
     def find_reply(self, index: int) -> list[Span]:
         """Returns the spans of a reply, without the generation prompt. `index` is the index of the message.
@@ -255,6 +267,7 @@ class ReplySpans(ServedText):
 
     def list_turns(self) -> list[Span]:
         """Returns the span of each reply together with its generation prompt. Empty if a reply cannot be found."""
+        self.find_from_last(self.all_replies)
         try:
             spans = self.marked or [self._find(index).span for index in self.all_replies]
         except MessageError:

@@ -51,6 +51,8 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
     spans = whole = ReplySpans(sample, template)
     while remaining:
         last = len(spans.sample.msgs) - 1
+        if spans is whole and remaining != [last]:
+            spans.find_from_last([index for index in remaining if index != last])
         unchanged = {index for index in remaining if index == last or spans.is_unchanged(index)}
         if spans is whole and len(unchanged) == len(remaining):
             return [sample]

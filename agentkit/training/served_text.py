@@ -119,15 +119,16 @@ class ServedText:
             return self.render(self.sample.msgs[:count], is_open=is_open).text
         return self._prefixes.render(self._counts[count], add_generation_prompt=is_open)
 
-    def match_start(self, text: str, count: int, *, is_open: bool = False) -> int | None:
-        """Returns the length of the text of the first `count` messages.
+    def match_start(self, text: str, count: int, *, is_open: bool = False, suffix: str = "") -> int | None:
+        """Returns the length of the text of the first `count` messages, without `suffix` at its end.
 
-        Returns None if `text` does not start with the text of these messages.
+        Returns None if `text` does not start with this text, or if the text does not end with `suffix`.
         """
         if len(self.all_replies) < 2 or self._prefixes is None:
             start = self.render_start(count, is_open=is_open)
-            return len(start) if text.startswith(start) else None
-        return self._prefixes.find_end(text, self._counts[count], add_generation_prompt=is_open)
+            length = len(start) - len(suffix)
+            return length if start.endswith(suffix) and text.startswith(start[:length]) else None
+        return self._prefixes.find_end(text, self._counts[count], add_generation_prompt=is_open, suffix=suffix)
 
     @cached_property
     def _counts(self) -> list[int]:
@@ -184,13 +185,14 @@ class ServedText:
 
     def find_prompt(self, text: str, index: int) -> ReplyPrompt | None:
         """Returns the prompt of a reply at the start of `text`. Returns None if `text` starts differently."""
-        end = self.match_start(text, index, is_open=True)
-        is_whole = end is not None or index not in (self.sample.tokens or {})
-        if end is None and len(self.prompts) > 1:
-            # If the generation prompt opens thinking, replies without thinking do not follow the opening.
-            opened = self.render_start(index, is_open=True).removesuffix(self.prompts[0])
-            starts = (opened + first for first in self.prompts[1:])
-            end = next((len(start) for start in starts if text.startswith(start)), None)
+        end, is_whole = None, True
+        # If the generation prompt opens thinking, replies without thinking do not follow the opening.
+        first, *others = self.prompts or ("",)
+        start = self.match_start(text, index, is_open=True, suffix=first) if others else None
+        if start is None:
+            end = self.match_start(text, index, is_open=True)
+        elif prompt := next((prompt for prompt in self.prompts if text.startswith(prompt, start)), ""):
+            end, is_whole = start + len(prompt), prompt == first or index not in (self.sample.tokens or {})
         if end is None:
             return None
         prompts = self.prompts if self.template.check().generation_prompt else ()

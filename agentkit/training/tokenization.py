@@ -84,8 +84,8 @@ def tokenize(
 
     A template can mark replies with `{% generation %}` blocks. With other templates, `tokenize` also renders the
     conversation up to the start and up to the end of each reply. These renderings are slow for long conversations
-    in two cases. The template's loop over the messages is inside a macro or block. Or the template reads the
-    number of messages for each message.
+    if the template's loop over the messages is inside a macro or block, or if the template reads the number of
+    messages outside of its loops.
 
     If a sample ends with a reply, its text starts with the prompt that the model received. The template may write
     this prompt differently when a reply follows. There are two exceptions:

@@ -56,8 +56,8 @@ def _compile_once() -> Iterator[None]:
     from agentkit.jinja_environments import chat_rendering, prefix_rendering
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chat_rendering, prefix_rendering):
-            patch.setattr(module, "_compile", lru_cache(200)(module._compile.__wrapped__))
+        for module, name in ((chat_rendering, "_compile"), (prefix_rendering, "compile_recorded")):
+            patch.setattr(module, name, lru_cache(200)(getattr(module, name).__wrapped__))
         yield
 
 

@@ -111,7 +111,7 @@ def _count_iterations(template: ChatTemplate, msgs: list[Msg]) -> int:
 
     with patch.object(loop_recorder, "LoopPosition", Position):
         renderer = _create_renderer(template, msgs)
-        for count in range(1, len(msgs) + 1):
+        for count in range(len(msgs), 0, -1):
             for is_open in (False, True):
                 renderer.render(count, add_generation_prompt=is_open)
     return len(positions)
@@ -137,6 +137,17 @@ _LINEAR: Final = {
             "{%- set ns = namespace(text='') %}" + _LOOP + "{%- if message.role == 'system' %}"
             "{% set ns.text = ns.text + message.content %}{% endif %}{% endfor %}{{- ns.text }}" + _LOOP,
         ),
+    ),
+    "searches later messages": _change(
+        (
+            _LOOP,
+            _LOOP + "{%- set later = namespace(found=false) %}{%- for other in messages[loop.index:] %}"
+            "{%- if other.content == 'Answer 1' %}{% set later.found = true %}{% endif %}{% endfor %}"
+            "{%- if later.found %}!{% endif %}",
+        ),
+    ),
+    "reads messages by index": _change(
+        (_LOOP, "{%- for i in range(messages | length) %}{%- set message = messages[i] %}")
     ),
     "numbers turns": VARIANTS["numbers turns"],
     "looks ahead": VARIANTS["looks ahead"],

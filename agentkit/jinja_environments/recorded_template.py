@@ -1,0 +1,275 @@
+"""`compile_recorded`: compiles a chat template so that a `LoopRecorder` runs its loops over messages.
+
+The template `{% for m in messages %}{{ m.role }}{% endfor %}` becomes, in effect:
+
+    {% macro agentkit_body_0(m, loop) %}{{ m.role }}{% endmacro %}
+    {{ messages | add_loop(agentkit_body_0, 0) }}
+
+The filter gives the macro to the recorder, which can call the macro again in later renderings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from agentkit.errors import AgentkitError
+from agentkit.jinja_environments.environments import model_environment
+from agentkit.jinja_environments.loop_recorder import COMPARISONS, current_recorder, get_recorded_namespace
+from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView
+
+if TYPE_CHECKING:
+    from jinja2 import Template, nodes
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+__all__ = ["compile_recorded"]
+
+_ADD_LOOP: Final = "add loop"  # names of filters with a space, which templates cannot use
+_WALK: Final = "walk messages"
+_LIST_INDEXES: Final = "list indexes"
+_COUNT_CHANGE: Final = "count change"
+_COMPARE: Final = "compare attribute"
+_BODY: Final = "agentkit_body_"
+_FLIPPED: Final = {"eq": "eq", "ne": "ne", "gt": "lt", "gteq": "lteq", "lt": "gt", "lteq": "gteq"}
+_REFUSED: Final = frozenset({"Block", "CallBlock", "Extends", "FromImport", "Import", "Include"})
+_STATEFUL: Final = frozenset({"caller", "cycler", "joiner", "kwargs", "self", "varargs"})
+_READABLE: Final = frozenset({"first", "index", "index0", "previtem"})
+_VIEWS: Final = (MessageView, IndexView)
+
+
+@cache
+def _get_environment() -> ImmutableSandboxedEnvironment:
+    from jinja2 import pass_context
+
+    environment: Any = model_environment()
+    environment.filters[_ADD_LOOP] = _add_loop
+    environment.filters[_WALK] = _walk
+    environment.filters[_LIST_INDEXES] = _list_indexes
+    environment.filters[_COUNT_CHANGE] = pass_context(_count_change)
+    environment.filters[_COMPARE] = pass_context(_compare)
+    environment.plain_types = frozenset({*environment.plain_types, LoopPosition, get_recorded_namespace()})
+    return cast("ImmutableSandboxedEnvironment", environment)
+
+
+_get_recorder: Final = current_recorder.get
+
+
+def _add_loop(items: Iterable[Any], body: Any, number: int, *values: Any) -> str:
+    """Runs a loop. Returns its text, or an empty text if the recorder adds the text."""
+    if isinstance(items, _VIEWS):
+        _get_recorder().add_loop(items, number, body._func, values)
+        return ""
+    listed = list(items)
+    return "".join([body._func(item, LoopPosition(listed, index), *values) for index, item in enumerate(listed)])
+
+
+def _walk(items: Iterable[Any]) -> Iterable[Any]:
+    """Returns the items of an inner loop. For messages, the recorder yields the items."""
+    return _get_recorder().walk(items) if isinstance(items, _VIEWS) else items
+
+
+def _list_indexes(items: Any, start: int) -> IndexView | range:
+    """Returns the indexes of the items from `start` on."""
+    return IndexView(items, start) if isinstance(items, MessageView) else range(start, len(items))
+
+
+def _count_change(_: Any, text: str) -> str:
+    """Lets the recorder know that an inner loop prints a text."""
+    _get_recorder().count_change()
+    return text
+
+
+def _compare(context: Any, owner: Any, name: str, operator: str, other: Any) -> bool:
+    """Compares the attribute `name` of `owner` with `other`. The recorder compares attributes of namespaces."""
+    if type(owner) is get_recorded_namespace():
+        return _get_recorder().compare_attribute(owner, name, operator, other)
+    return COMPARISONS[operator](context.environment.getattr(owner, name), other)
+
+
+@lru_cache(64)
+def compile_recorded(source: str) -> Template:
+    """Compiles a template. A rendering needs a `LoopRecorder` in `current_recorder`.
+
+    Raises:
+        AgentkitError: The template has a part whose state the recorder cannot store.
+    """
+    environment = _get_environment()
+    tree = environment.parse(source)
+    code = _RecordedCode(tree)
+    code.replace_loops(tree.body)
+    code.replace_nodes(tree)
+    return environment.from_string(tree)
+
+
+class _RecordedCode:
+    """Changes the syntax tree of a template."""
+
+    def __init__(self, tree: nodes.Template) -> None:
+        from jinja2 import nodes
+
+        self._count = 0
+        self._macros = list(tree.find_all(nodes.Macro))
+        self._views, self._namespaces = {"messages"}, set[str]()
+        for assign in [*tree.find_all(nodes.Assign)] * 2:  # twice, because a name can be used before
+            names = _list_names([assign.node])
+            if isinstance(assign.target, nodes.Name) and names & {*self._views, "namespace"}:
+                (self._namespaces if "namespace" in names else self._views).add(assign.target.name)
+        loops = [items[index] for items, index in self._find_loops(tree.body)]
+        inner = {id(name) for node in (*self._macros, *loops) for name in node.find_all(nodes.Name)}
+        inner -= {id(name) for loop in loops for name in loop.iter.find_all(nodes.Name)}
+        self._check(tree, loops, inner)
+        assigned = {
+            name.name for name in tree.find_all(nodes.Name) if name.ctx == "store" and id(name) not in inner
+        }
+        self._changing = {"add_generation_prompt", *assigned, *(macro.name for macro in self._macros)}
+
+    def _check(self, tree: nodes.Template, loops: list[Any], inner: set[int]) -> None:
+        """Checks that the recorder can store the state of all parts of the template.
+
+        Raises:
+            AgentkitError: The template has a part whose state the recorder cannot store.
+        """
+        from jinja2 import nodes
+        from jinja2.compiler import find_undeclared
+
+        parts = list(tree.find_all(nodes.Node))
+        kinds, names = {type(node).__name__ for node in parts}, _list_names([tree])
+        later = parts[next((index for index, node in enumerate(parts) if node in loops), len(parts)) :]
+        assigned = {getattr(node, "name", "") for node in later if _is_stored(node) and id(node) not in inner}
+        # A macro that runs again later would read the last value of a variable.
+        is_late = any(
+            find_undeclared(macro.body, assigned - {arg.name for arg in macro.args})
+            or assigned & {item.name for item in macro.find_all(nodes.NSRef)}
+            for macro in self._macros
+        )
+        if kinds & _REFUSED or names & _STATEFUL or is_late:
+            raise AgentkitError("the template has blocks, imports or variables whose state cannot be recorded")
+
+    def _find_loops(self, body: list[Any]) -> Iterator[tuple[list[Any], int]]:
+        """Yields the list and the index of each loop over messages that can be recorded.
+
+        Such a loop has one variable, and no condition, `else`, recursion, `break` or macro. The loop is not inside
+        another loop, a macro or a block.
+        """
+        from jinja2 import nodes
+
+        for index, node in enumerate(body):
+            if isinstance(node, nodes.If):
+                for items in (node.body, node.elif_, node.else_):
+                    yield from self._find_loops(items)
+            elif (
+                isinstance(node, nodes.For)
+                and isinstance(node.target, nodes.Name)
+                and self._is_simple(node)
+                and not any(node.find_all((nodes.Macro, nodes.Break, nodes.Continue)))
+            ):
+                yield body, index
+
+    def _is_simple(self, loop: nodes.For) -> bool:
+        """Returns True for a loop over messages, without condition, `else` and recursion.
+
+        The loop must not begin at the last message.
+        """
+        from jinja2 import nodes
+
+        is_slice = any(item.step or item.stop for item in loop.iter.find_all(nodes.Slice))
+        has_views = bool(_list_names([loop.iter]) & self._views) and not is_slice
+        return has_views and not (loop.else_ or loop.test or loop.recursive)
+
+    def replace_loops(self, body: list[Any]) -> None:
+        """Replaces each loop that can be recorded with a macro and a call of `_add_loop`."""
+        from jinja2 import nodes
+
+        for items, index in [*self._find_loops(body)]:
+            loop, name = items[index], f"{_BODY}{self._count}"
+            read = _list_names((*loop.body, *self._macros)) & self._changing
+            names = sorted(read - {"loop", loop.target.name})
+            args = [nodes.Name(arg, "param") for arg in (loop.target.name, "loop", *names)]
+            values: list[nodes.Expr] = [nodes.Name(item, "load") for item in (name, *names)]
+            values.insert(1, nodes.Const(self._count))
+            call = nodes.Filter(self._as_view(loop.iter), _ADD_LOOP, values, [], None, None, lineno=loop.lineno)
+            parts = [nodes.Macro(name, args, [], loop.body, lineno=loop.lineno), nodes.Output([call])]
+            items[index] = nodes.If(nodes.Const(True), parts, [], [], lineno=loop.lineno)
+            self._count += 1
+
+    def _as_view(self, items: Any) -> Any:
+        """Returns the items of a loop. `range(0, messages | length)` becomes a call of `_list_indexes`."""
+        from jinja2 import nodes
+
+        if isinstance(items, nodes.Call) and getattr(items.node, "name", "") == "range" and len(items.args) < 3:
+            *start, end = items.args
+            if isinstance(end, nodes.Filter) and end.name == "length" and isinstance(end.node, nodes.Name):
+                return nodes.Filter(end.node, _LIST_INDEXES, start or [nodes.Const(0)], [], None, None)
+        return items
+
+    def replace_nodes(self, node: Any) -> Any:
+        """Replaces the inner loops over messages and the comparisons of attributes. Returns the resulting node."""
+        from jinja2 import nodes
+
+        for name in node.fields:
+            value = getattr(node, name)
+            if isinstance(value, list):
+                items = cast("list[Any]", value)
+                items[:] = [self.replace_nodes(item) if isinstance(item, nodes.Node) else item for item in items]
+            elif isinstance(value, nodes.Node):
+                setattr(node, name, self.replace_nodes(value))
+        if isinstance(node, nodes.Compare):
+            return self._replace_comparison(node)
+        if isinstance(node, nodes.For) and self._is_simple(node) and not any(node.find_all(nodes.Break)):
+            self._replace_inner(node)
+        return node
+
+    def _replace_inner(self, loop: nodes.For) -> None:
+        """Lets the recorder count the items of an inner loop that print or set something.
+
+        Loops that can read the number of items are unchanged.
+        """
+        from jinja2 import nodes
+
+        read = [item for node in loop.body for item in node.find_all(nodes.Getattr) if item.attr in _READABLE]
+        owners = {id(item.node) for item in read}
+        names = [name for node in loop.body for name in node.find_all(nodes.Name) if name.name == "loop"]
+        if all(id(name) in owners for name in names):
+            loop.iter = nodes.Filter(self._as_view(loop.iter), _WALK, [], [], None, None, lineno=loop.lineno)
+            for output in [item for node in loop.body for item in _find_outputs(node)]:
+                output.nodes.append(nodes.Filter(nodes.Const(""), _COUNT_CHANGE, [], [], None, None))
+
+    def _replace_comparison(self, node: nodes.Compare) -> nodes.Expr:
+        """Returns a call of `_compare` if an operand of the comparison is an attribute of a namespace.
+
+        Returns all other comparisons unchanged, and also those with several operators, such as `a < b < c`.
+        """
+        from jinja2 import nodes
+
+        operator, left, right = node.ops[0].op, node.expr, node.ops[0].expr
+        if len(node.ops) > 1 or operator not in COMPARISONS:
+            return node
+        for attribute, name, other in ((right, _FLIPPED[operator], left), (left, operator, right)):
+            owner = getattr(attribute, "node", None)
+            if isinstance(attribute, nodes.Getattr) and getattr(owner, "name", "") in self._namespaces:
+                values = [nodes.Const(attribute.attr), nodes.Const(name), other]
+                return nodes.Filter(owner, _COMPARE, values, [], None, None, lineno=node.lineno)
+        return node
+
+
+def _find_outputs(node: Any) -> Iterator[nodes.Output]:
+    """Yields the node itself or the nodes in the node that print something."""
+    from jinja2 import nodes
+
+    if isinstance(node, nodes.Output):
+        yield node
+    yield from node.find_all(nodes.Output)
+
+
+def _is_stored(node: Any) -> bool:
+    return getattr(node, "ctx", "") == "store" and hasattr(node, "name")
+
+
+def _list_names(parts: Iterable[Any]) -> set[str]:
+    """Returns the names of the variables that parts of a template read or set."""
+    from jinja2 import nodes
+
+    kinds = (nodes.Name, nodes.NSRef)
+    names = {name.name for part in parts for name in part.find_all(kinds)}
+    return names | {part.name for part in parts if isinstance(part, kinds)}
