@@ -13,7 +13,7 @@ import typer
 
 from agentkit.cli.convert import check_log_format, load_log
 from agentkit.cli.exit_codes import print_error
-from agentkit.cli.files import check_blocks, encode, read, read_lines, write_bytes
+from agentkit.cli.files import check_blocks, encode_row, read, read_lines, write_bytes
 from agentkit.cli.options import KeepInvalidOption
 from agentkit.cli.render import find_tokenizer, load_template
 from agentkit.errors import AgentkitError, OptionError
@@ -184,7 +184,7 @@ class _Export:
         """Returns the rows of a sample as lines, and counts its tokens."""
         sample = self._apply_weights(sample)
         counts = self._count_tokens(sample)
-        rows = [encode(row) for row in self._writer.write(sample)]
+        rows = [encode_row(row) for row in self._writer.write(sample)]
         self.trained += counts[0]
         self.cut += counts[1]
         return rows

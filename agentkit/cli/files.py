@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError, OptionError
 from agentkit.messages.blocks import InvalidBlock, ToolResultBlock
@@ -19,7 +19,16 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.reprs import as_one_line, shorten
 
-__all__ = ["check_blocks", "encode", "parse_input", "read", "read_lines", "write_bytes", "write_output"]
+__all__ = [
+    "check_blocks",
+    "encode",
+    "encode_row",
+    "parse_input",
+    "read",
+    "read_lines",
+    "write_bytes",
+    "write_output",
+]
 
 
 def read(file: Path | None) -> bytes:
@@ -111,6 +120,19 @@ def encode(value: Any, indent: int | None = None) -> bytes:
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 """Encoder of one-line JSON. `json.dumps` would create an encoder for each value."""
+
+
+def encode_row(row: Any) -> bytes:
+    """Returns a row as compact JSON text in UTF-8, with a line break at the end.
+
+    Raises:
+        MessageError: The row cannot be written as JSON.
+    """
+    try:
+        line = to_json(row, inf_nan_mode="constants") + b"\n"  # faster than `json`
+    except ValueError:
+        return encode(row)  # raises the error
+    return encode(row) if b"NaN" in line or b"Infinity" in line else line
 
 
 def write_bytes(text: bytes) -> None:

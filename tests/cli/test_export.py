@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,8 +15,9 @@ import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers
 
-from agentkit import Msg, MultiAgentHistory, OptionError, ToolUseBlock, dump_messages
+from agentkit import MessageError, Msg, MultiAgentHistory, OptionError, ToolUseBlock, dump_messages
 from agentkit.chat_templates import ChatTemplate
+from agentkit.cli.files import encode_row
 from agentkit.training import load_rows, samples_from_log
 from tests.cases import each_case
 from tests.cli.test_cli import call as call_command
@@ -244,3 +246,16 @@ def test_a_wrong_option_is_an_error(call: Call, tmp_path: Path, options: tuple[s
     code, out, err = call("export", str(tmp_path / "missing.json"), *options)
     assert (code, out) == (2, "")
     assert text in err
+
+
+@each_case("value", ["NaN", "Infinity ∞", 1e22, {"a": [None, True]}])
+def test_a_row_is_one_line_of_json(value: Any) -> None:
+    line = encode_row({"value": value})
+    assert line.endswith(b"\n") and line.count(b"\n") == 1
+    assert json.loads(line) == {"value": value}
+
+
+@each_case("value", [math.nan, -math.inf, "\ud800"])
+def test_a_row_that_json_cannot_represent_is_an_error(value: Any) -> None:
+    with pytest.raises(MessageError, match="cannot be written as JSON"):
+        encode_row({"value": [value]})
