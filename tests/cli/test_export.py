@@ -251,7 +251,8 @@ def test_a_wrong_option_is_an_error(call: Call, tmp_path: Path, options: tuple[s
 @each_case("value", ["NaN", "Infinity ∞", 1e22, {"a": [None, True]}])
 def test_a_row_is_one_line_of_json(value: Any) -> None:
     line = encode_row({"value": value})
-    assert line.endswith(b"\n") and line.count(b"\n") == 1
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
     assert json.loads(line) == {"value": value}
 
 
