@@ -8,7 +8,8 @@ lack features:
 - `llama_3`: the template writes a line break after `<|begin_of_text|>` and after `<|eot_id|>`. Meta's layout has
   no line breaks there.
 - `phi_4`: the template opens an assistant turn after each message of a user, even if `add_generation_prompt` is
-  False.
+  False. The template writes no line break after `<|im_sep|>`, but one at the end of the text, and so also at the
+  end of a prompt, after `<|im_start|>assistant<|im_sep|>`.
 - Only `im_start`, `llama_3` and `zephyr` read `add_generation_prompt`. The other templates ignore this variable.
 - No template writes tool calls. `inst`, `llama_2`, `phi_4` and `zephyr` write no tool results either.
 - `torchtune_llama_2` writes the system text before each message of a user. In Meta's layout and
@@ -48,14 +49,21 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
 LangChain writes a blank line between two text blocks of a message. torchtune writes no text between them.
 """
 
+_LLAMA_2: Final = "<s> </s> [INST] [/INST] <<SYS>> <</SYS>>"
+_MISTRAL: Final = (
+    "<s> </s> [INST] [/INST] [TOOL_CALLS] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS]"
+)
 _BOS: Final[dict[str, dict[str, Any]]] = {
     "inst": {"special_tokens": {"bos_token": "<s>"}},
     "llama_2": {"special_tokens": {"bos_token": "<s>"}},
     "llama_3": {"special_tokens": {"bos_token": "<|begin_of_text|>"}},
-    "mistral": {"adds_bos": True},
-    "torchtune_llama_2": {"adds_bos": True},
+    "mistral": {"adds_bos": True, "control_tokens": frozenset(_MISTRAL.split())},
+    "torchtune_llama_2": {"adds_bos": True, "control_tokens": frozenset(_LLAMA_2.split())},
 }
-"""Further arguments of `ChatTemplate`: the bos token that a template writes, or True if the tokenizer adds it."""
+"""Further arguments of `ChatTemplate`: the bos token that a template writes, or True if the tokenizer adds it.
+
+If the tokenizer adds tokens that the template does not write, the control tokens of the tokenizer are listed.
+"""
 
 BUILTIN_NAMES: Final = ("chatml", *_OPTIONS)
 """Names of the built-in templates. `chatml` is another name of `im_start`."""

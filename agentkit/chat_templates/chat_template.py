@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
@@ -53,6 +54,9 @@ TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str
 
 _RESERVED: Final = frozenset({"messages", "strftime_now", "chat_template"})
 _TIME: Final = datetime | None
+_FLAG: Final = bool | None
+_FLAG_OR_KEY: Final = bool | str
+_DOCUMENTS: Final = "Pass a list of dicts."
 _MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT | Feature.RESULT_MEDIA
 
 
@@ -69,7 +73,7 @@ class ChatTemplate:
         additional_templates: Texts of further templates by name, such as `tool_use` (for requests with tools).
         name: Name of the template in errors.
         control_tokens: Tokens that the tokenizer reads as control tokens, such as `<|im_end|>`. If empty, agentkit
-            searches the text of the template for control tokens.
+            searches the text of the template, and the text of small test conversations, for control tokens.
         response_template: Declaration of the format of replies (see `ResponseTemplate`). None if there is none.
         adds_bos: True if the tokenizer adds the bos token to each prompt. For a GGUF file, the value comes from
             the metadata that llama.cpp and Ollama read. None if the value is unknown.
@@ -258,7 +262,12 @@ class ChatTemplate:
         checked = check_messages(msgs)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
         check_option("now", now, _TIME)
-        check_option("documents", documents, Sequence, "Pass a list of dicts.")
+        if isinstance(documents, str):
+            raise OptionError("documents", f"expected a list, got {describe_value(documents)}", _DOCUMENTS)
+        check_option("documents", documents, Sequence, _DOCUMENTS)
+        check_option("add_generation_prompt", add_generation_prompt, _FLAG)
+        check_option("continue_final_message", continue_final_message, _FLAG_OR_KEY)
+        check_option("validate", validate, _FLAG)
         check_names("render()", variables.keys() & _RESERVED, ())
         if self.validates if validate is None else validate:
             check_roles(checked)
@@ -298,7 +307,7 @@ class ChatTemplate:
         rendered = RenderedChat(
             text,
             spans,
-            tuple(find_media(text, chat, written.media, render)),
+            tuple(find_media(text, chat, written.media, render, self.probe.find_placeholder)),
             (*written.omitted, *omitted),
             len(text) if continue_final_message else find_prompt_end(rendering, chat, render),
         )
@@ -536,8 +545,28 @@ class ChatTemplate:
     def _guard(self, source: str, mode: OnSpecialTokens) -> TextGuard | None:
         if mode == "keep":
             return None
-        pattern = find_control_tokens(source, self.control_tokens, frozenset(self.special_tokens.values()))
+        pattern = self.find_control_tokens(source)
         return TextGuard(pattern, mode) if pattern else None
+
+    def find_control_tokens(self, source: str) -> re.Pattern[str] | None:
+        """Returns a pattern that matches the control tokens of the model. Returns None if no tokens are known.
+
+        Args:
+            source: Text of the template, from `choose_source`.
+        """
+        patterns = self._control_patterns
+        if source not in patterns:
+            tokens = self.control_tokens.union(self.special_tokens.values())
+            if self.control_tokens:
+                patterns[source] = find_control_tokens("", tokens)
+            else:
+                patterns[source] = find_control_tokens(source, tokens, self.probe.list_role_texts(source))
+        return patterns[source]
+
+    @cached_property
+    def _control_patterns(self) -> dict[str, re.Pattern[str] | None]:
+        """Results of `find_control_tokens` by the text of the template."""
+        return {}
 
     def _media_kinds(self, msgs: Sequence[Msg]) -> frozenset[str]:
         for msg in msgs:

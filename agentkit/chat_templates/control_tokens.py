@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from agentkit.errors import MessageError
@@ -16,8 +15,11 @@ __all__ = ["OnSpecialTokens", "TextGuard", "find_control_tokens", "list_control_
 OnSpecialTokens: TypeAlias = Literal["keep", "raise", "space"]
 """Treatment of control tokens in the texts of users and tools. `ChatTemplate.render` describes the values."""
 
-_CONTROL: Final = re.compile(r"<[|｜][^<>\n]{1,60}?[|｜]>|</?[a-z_]{1,30}>|\[/?[A-Z_]{2,30}\]|<</?[A-Z]{2,20}>>")
-"""Pattern of control tokens in the texts of a template, such as `<|im_end|>`, `</s>`, `[INST]` and `<<SYS>>`."""
+_CONTROL: Final = re.compile(
+    r"<[|｜][^<>\n]{1,60}>|<[^<>\s|｜]{1,60}[|｜]>|\[\|[^\[\]\n]{1,60}\|\]"  # <|end|>, <|turn>, <turn|>, [|user|]
+    r"|</?[a-z_:0-9]{1,30}>|\[/?[a-z]?[A-Z_]{2,30}\]|<</?[A-Z]{2,20}>>"  # </s>, [INST], [gMASK], <<SYS>>
+)
+"""Pattern of control tokens in the texts of a template."""
 
 
 def list_control_tokens(text: str) -> list[str]:
@@ -25,19 +27,18 @@ def list_control_tokens(text: str) -> list[str]:
     return _CONTROL.findall(text)
 
 
-@lru_cache(64)
-def find_control_tokens(source: str, tokens: frozenset[str], others: frozenset[str]) -> re.Pattern[str] | None:
+def find_control_tokens(source: str, tokens: frozenset[str], texts: Iterable[str] = ()) -> re.Pattern[str] | None:
     """Returns a pattern that matches the control tokens of a model. Returns None if no tokens are known.
 
     Args:
-        source: Text of a chat template. If `tokens` is empty, the function searches the string constants and the
-            plain text of the template for control tokens.
-        tokens: All tokens that the tokenizer reads as control tokens. Empty if they are unknown.
-        others: Further control tokens.
+        source: Text of a chat template. Its string constants and its plain text are searched for control tokens.
+            Empty to search only `texts`.
+        tokens: Known control tokens.
+        texts: Texts that the template wrote, which are searched too. They also have the tokens that the template
+            builds, for example from the role of a message.
     """
-    words = {*tokens, *others}
-    if not tokens:
-        words.update(word for literal in list_literals(source) for word in list_control_tokens(literal))
+    literals = list_literals(source) if source else ()
+    words = {*tokens, *(word for text in (*literals, *texts) for word in list_control_tokens(text))}
     # Tokens of one character are excluded, because a space cannot split them. White space around a token is
     # removed, because `protect` would otherwise find such a token again after it added a space.
     words = {word for word in map(str.strip, words) if len(word) > 1}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from itertools import accumulate
+from typing import Any, TypeAlias, cast
 
 from agentkit.chat_templates.rendered_chat import RenderedMedia
 from agentkit.errors import TemplateError
@@ -12,54 +14,101 @@ from agentkit.messages.blocks import MediaBlock
 
 __all__ = ["find_media"]
 
+_Media: TypeAlias = Sequence[tuple[MediaBlock, dict[str, Any]]]
+_Render: TypeAlias = Callable[[ChatVariables], Rendering]
+
 
 def find_media(
     text: str,
     chat: ChatVariables,
-    media: Sequence[tuple[MediaBlock, dict[str, Any]]],
-    render: Callable[[ChatVariables], Rendering],
+    media: _Media,
+    render: _Render,
+    placeholder: Callable[[str], str],
 ) -> list[RenderedMedia]:
     """Finds the placeholders of media in the text that a chat template wrote.
 
     Placeholders differ between templates. So the function renders the messages again, with one private-use
     character before and one after each media part. The positions of these characters are those of the
-    placeholders.
+    placeholders. Some templates write all media before the texts, or read the type of the first part. For these
+    templates, the characters are added around the texts instead, and the placeholders are searched between texts.
 
     Args:
         text: Text that the template wrote.
         chat: Messages and other variables from which the template wrote the text.
         media: Media blocks in order, each with its part in the messages.
         render: Function that renders messages with the same template.
+        placeholder: Function that returns the placeholder of a kind of media.
 
     Returns:
-        One item for each media block. All offsets are None if the template refuses, omits or repeats the added
-        characters, or if the characters change the remaining text.
+        One item for each media block. All offsets are None if the added characters change the remaining text.
     """
     if not media:
         return []
-    start, end = choose_marks(chat.messages)
-    parts = {id(part) for _, part in media}
-    messages = [_mark_media(message, parts, start, end) for message in chat.messages]
-    try:
-        marked = render(chat._replace(messages=messages)).text
-    except TemplateError:
+    offsets = _find_marked(text, chat, media, render) or _find_placeholders(text, chat, media, render, placeholder)
+    if offsets is None:
         return [RenderedMedia(block, None) for block, _ in media]
-    offsets = list[int | None]()
-    position = 0
-    for piece in marked.split(start)[:-1]:
-        position += len(piece.replace(end, ""))
-        offsets.append(position)
-    if marked.replace(start, "").replace(end, "") != text or len(offsets) != len(media):
-        offsets = [None] * len(media)
     return [RenderedMedia(block, offset) for (block, _), offset in zip(media, offsets, strict=True)]
 
 
-def _mark_media(message: Mapping[str, Any], parts: set[int], start: str, end: str) -> dict[str, Any]:
-    content = message["content"]
-    if not isinstance(content, list):
-        return dict(message)
-    marked: list[dict[str, Any]] = []
-    for part in cast("list[dict[str, Any]]", content):
+def _find_marked(text: str, chat: ChatVariables, media: _Media, render: _Render) -> list[int] | None:
+    """Returns the positions of marks before the media. Returns None if the template moves media or marks."""
+    start, end = choose_marks(chat.messages)
+    parts = {id(part) for _, part in media}
+
+    def mark(part: dict[str, Any]) -> list[dict[str, Any]]:
         is_media = id(part) in parts
-        marked += [{"type": "text", "text": start}, part, {"type": "text", "text": end}] if is_media else [part]
-    return {**message, "content": marked}
+        return [{"type": "text", "text": start}, part, {"type": "text", "text": end}] if is_media else [part]
+
+    marked = _render_parts(chat, render, mark)
+    pieces = marked.split(start)
+    if start + end in marked or marked.replace(start, "").replace(end, "") != text or len(pieces) <= len(media):
+        return None
+    lengths = [len(piece.replace(end, "")) for piece in pieces[:-1]]
+    return [*accumulate(lengths)] if len(lengths) == len(media) else None
+
+
+def _find_placeholders(
+    text: str, chat: ChatVariables, media: _Media, render: _Render, placeholder: Callable[[str], str]
+) -> list[int] | None:
+    """Returns the positions of the known placeholders outside of texts. Returns None if their number is wrong."""
+    start, end = choose_marks(chat.messages)
+
+    def mark(part: dict[str, Any]) -> list[dict[str, Any]]:
+        content = str(part.get("text", "")).strip()
+        if not content:
+            return [part]
+        return [{**part, "text": part["text"].replace(content, f"{start}{content}{end}")}]
+
+    marked = _render_parts(chat, render, mark)
+    if marked.replace(start, "").replace(end, "") != text:
+        return None
+    # The texts of messages are replaced by texts of the same length in which no placeholder can occur.
+    pattern = f"{start}([^{start}{end}]*){end}"
+    template_text = re.sub(pattern, lambda match: start * len(match[1]), marked)
+    found: dict[str, list[int]] = {}
+    for kind in {block.type for block, _ in media}:
+        word = placeholder(kind).strip()
+        found[kind] = [match.start() for match in re.finditer(re.escape(word), template_text)] if word else []
+        if len(found[kind]) != sum(block.type == kind for block, _ in media):
+            return None
+    positions = {kind: iter(offsets) for kind, offsets in found.items()}
+    return [next(positions[block.type]) for block, _ in media]
+
+
+def _render_parts(
+    chat: ChatVariables, render: _Render, change: Callable[[dict[str, Any]], list[dict[str, Any]]]
+) -> str:
+    """Returns the text of the messages with changed parts. Returns "" if the template refuses the messages."""
+
+    def change_message(message: Mapping[str, Any]) -> dict[str, Any]:
+        content = message["content"]
+        if isinstance(content, str):
+            part = change({"type": "text", "text": content})
+            return {**message, "content": part[0]["text"]}
+        parts = cast("list[dict[str, Any]]", content)
+        return {**message, "content": [item for part in parts for item in change(part)]}
+
+    try:
+        return render(chat._replace(messages=[*map(change_message, chat.messages)])).text
+    except TemplateError:
+        return ""

@@ -196,13 +196,10 @@ class ChatTemplateFormatter(FormatterBase):
         The list is empty if this text is a control token, such as `<|im_end|>`, because servers always stop there.
         The list is also empty if the template writes no text after a reply.
         """
-        from agentkit.chat_templates.control_tokens import find_control_tokens
-
         template, stop = self.template, self.template.check().stop_token
         if not stop:
             return []
-        source, others = template.choose_source(None, has_tools=False), frozenset(template.special_tokens.values())
-        control = find_control_tokens(source, template.control_tokens, others)
+        control = template.find_control_tokens(template.choose_source(None, has_tools=False))
         return [stop] if control is None or control.sub("", stop).strip() else []
 
     def list_reply_tokens(self) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.chat_templates.template_messages import adapt_message
@@ -102,6 +104,11 @@ def _find_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str
     from agentkit.chat_templates.round_trips import find_round_trip_losses
 
     return find_round_trip_losses(probe, spec)
+
+
+def _count_equal(first: str, second: str) -> int:
+    """Returns the number of equal characters at the start of two texts."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 class TemplateProbe:
@@ -233,10 +240,11 @@ class TemplateProbe:
     def _render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
         template = self._template
         tools = others.pop("tools", None)
-        has_prompt = others.pop("add_generation_prompt", False)
+        has_prompt, source = others.pop("add_generation_prompt", False), others.pop("source", None)
         variables = {**template.special_tokens, **others}
         try:
-            source = template.choose_source(None, tools is not None)
+            if source is None:
+                source = template.choose_source(None, tools is not None)
             return template.render_variables(source, ChatVariables(messages, tools, None, has_prompt, variables))
         except AgentkitError:
             return None
@@ -255,15 +263,45 @@ class TemplateProbe:
                 return False
         return text is not None
 
-    def has_placeholder(self, kind: str) -> bool:
-        """Returns True if the template writes a placeholder for media parts of a kind.
+    def list_role_texts(self, source: str) -> list[str]:
+        """Returns texts of small conversations, which together have a message of each role that is accepted.
 
-        A template that does not know media prints the parts as Python does, such as `{'type': 'image'}`. This text
-        is not a placeholder.
+        Args:
+            source: Text of the template, from `choose_source`.
         """
-        text = self.text([_message("user", [{"type": kind}, _text_part("Userword")])])
-        plain = self.text([_message("user", [_text_part("Userword")])])
-        return text is not None and plain is not None and text != plain and f"'type': '{kind}'" not in text
+        tools = {"tools": [_TOOL]}
+        conversations: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
+            ([_SYSTEM, _USER, _REPLY, _USER], {}),
+            ([_USER, _REPLY, _USER], {}),
+            ([_USER, _CALL, _RESULT], tools),
+            ([_USER, _CALL_WITH_TEXT, _RESULT, _THINKING], tools),
+            ([_message("developer", "Systemword"), _USER], {}),
+        ]
+        texts = [
+            self.text(messages, source=source, add_generation_prompt=True, **others)
+            for messages, others in conversations
+        ]
+        return [text for text in texts if text is not None]
+
+    def has_placeholder(self, kind: str) -> bool:
+        """Returns True if the template writes a placeholder for media parts of a kind."""
+        return bool(self.find_placeholder(kind))
+
+    def find_placeholder(self, kind: str) -> str:
+        """Returns the text that the template writes for a media part, or an empty string.
+
+        A template that does not know media prints the parts as JSON or as Python does: `{'type': 'image'}`. This
+        text is not a placeholder.
+        """
+        text, plain = (
+            self.text([_message("user", [_text_part("Userword"), *parts, _text_part("Otherword")])])
+            for parts in ([{"type": kind}], [])
+        )
+        if text is None or plain is None or re.search(rf"""["']type["']: ?["']{kind}["']""", text):
+            return ""
+        start = _count_equal(text, plain)
+        end = _count_equal(text[start:][::-1], plain[start:][::-1])
+        return text[start : len(text) - end]
 
     def trims(self) -> bool:
         """Returns True if the template removes white space at the start or the end of a text."""

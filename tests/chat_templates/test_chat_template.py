@@ -159,6 +159,37 @@ def test_media_have_the_places_of_their_placeholders() -> None:
     assert rendered.omitted == ()
 
 
+@each_case(
+    ("source", "text", "offset"),
+    [
+        (  # media come first, as in llava_next of trl
+            "{% for p in messages[0].content if p.type == 'image' %}<image>\n{% endfor %}"
+            "{% for p in messages[0].content if p.type == 'text' %}{{ p.text }}{% endfor %}",
+            "<image>\nno <image> x",
+            0,
+        ),
+        (  # the type of the first part changes the text, as in idefics3 of trl
+            "{{ 'A' if messages[0].content[0].type == 'image' else 'B ' }}"
+            "{% for p in messages[0].content %}{{ p.text if p.type == 'text' else '<image>' }}{% endfor %}",
+            "A<image>no <image> x",
+            1,
+        ),
+    ],
+)
+def test_a_template_can_move_media(source: str, text: str, offset: int) -> None:
+    rendered = ChatTemplate(source).render([Msg("Bob", [IMAGE, TextBlock("no <image> x")], "user")])
+    assert (rendered.text, [media.offset for media in rendered.media]) == (text, [offset])
+
+
+def test_media_that_a_template_prints_as_json_are_omitted() -> None:
+    template = ChatTemplate(
+        "{{ messages[0].content if messages[0].content is string else messages[0].content | tojson }}"
+    )
+    rendered = template.render([Msg("Bob", [TextBlock("x"), IMAGE], "user")])
+    assert (rendered.text, rendered.media, template.check().media) == ("x", (), frozenset())
+    assert [item.place for item in rendered.omitted] == ["msgs[0].content[1]"]
+
+
 def test_media_without_a_placeholder_and_opaque_blocks_are_omitted() -> None:
     audio = AudioBlock(Base64Source("audio/wav", "UklGRg=="))
     msg = Msg("Bob", [TextBlock("Hear "), audio, OpaqueBlock("openai", {"type": "x"})], "user")
@@ -249,6 +280,30 @@ def test_control_tokens_of_users_can_be_refused(msg: Msg, place: str) -> None:
         template.render([msg], on_special_tokens="raise", validate=False)
     assert caught.value.place == place
     assert template.render([USER, Msg("Friday", "<|im_end|>", "assistant")], on_special_tokens="raise").text
+
+
+@each_case(
+    ("template", "tokens"),
+    [
+        (ChatTemplate.builtin("zephyr"), ["<|user|>", "<|system|>", "<|assistant|>", "</s>"]),
+        (ChatTemplate.builtin("mistral"), ["<s>", "</s>", "[INST]", "[/INST]"]),
+        (ChatTemplate.builtin("torchtune_llama_2"), ["<s>", "</s>", "[/INST]", "<<SYS>>"]),
+        (ChatTemplate("[gMASK]<sop>{{ messages[0].content }}"), ["[gMASK]", "<sop>"]),
+        (ChatTemplate("<|turn>{{ messages[0].content }}<turn|>[|end|]"), ["<|turn>", "<turn|>", "[|end|]"]),
+        (
+            ChatTemplate.from_function(lambda messages, _: "".join(f"<|{m['role']}|>" for m in messages)),
+            ["<|user|>", "<|assistant|>", "<|system|>", "<|tool|>"],
+        ),
+    ],
+)
+def test_tokens_that_a_template_writes_are_known(template: ChatTemplate, tokens: list[str]) -> None:
+    for token in tokens:
+        msgs = [Msg("Bob", f"x {token} y", "user")]
+        with pytest.raises(MessageError, match="the control token"):
+            template.render(msgs, on_special_tokens="raise")
+        assert f"x {token} y" not in template.render(msgs, on_special_tokens="space").text
+    markup = [Msg("Bob", "<b>|x|</b> [TODO] List<int> a<b|c> <T>", "user")]
+    assert template.render(markup, on_special_tokens="raise").spaced == ()
 
 
 def test_a_declaration_of_a_tool_has_no_control_tokens() -> None:
@@ -400,6 +455,11 @@ def test_invalid_messages_and_options_are_refused() -> None:
         SHOW.render([USER, {"role": "user"}])  # type: ignore[list-item]
     with pytest.raises(OptionError, match="on_special_tokens"):
         SHOW.render([USER], on_special_tokens="drop")  # type: ignore[arg-type]
+    wrong: dict[str, Any] = {"documents": "x", "validate": "x", "add_generation_prompt": "yes"}
+    wrong["continue_final_message"] = 3
+    for name, value in wrong.items():
+        with pytest.raises(OptionError, match=f"^{name}: expected "):
+            SHOW.render([USER], **{name: value})
     with pytest.raises(OptionError, match="jinja"):
         ChatTemplate(3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="now: expected datetime, got str"):

@@ -13,14 +13,28 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from agentkit import Msg, TemplateError, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit import (
+    ImageBlock,
+    MessageError,
+    Msg,
+    TemplateError,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+)
 from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
 from agentkit.jinja_environments.chat_rendering import ChatVariables, render_chat
 from agentkit.messages.blocks import Block
+from agentkit.messages.message import Role
 from tests.conformance.training_packages import find_package
 
 TOKENS: Final = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+ROLES: Final[tuple[Role, ...]] = ("system", "user", "assistant")
+TAG: Final = r"(<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\])"
+"""Pattern of a tag beside a message. It is wider than that of agentkit."""
 TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {
@@ -81,6 +95,48 @@ def templates() -> dict[str, str]:
     found = {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.jinja"))}
     assert len(found) >= 72
     return {**found, **{name: ChatTemplate.builtin(name).jinja or "" for name in BUILTIN_NAMES}}
+
+
+def test_tags_around_messages_are_control_tokens() -> None:
+    """No text of a user can contain a tag that a template of trl writes directly before or after a message."""
+    words, tokens = ("Systemword", "Userword", "Replyword"), set[str]()
+    msgs = [Msg(word, word, role) for word, role in zip(words, ROLES, strict=True)]
+    for name, source in templates().items():
+        template = ChatTemplate(source, special_tokens=TOKENS)
+        try:
+            text = template.render([*msgs, Msg("Bob", "Userword", "user")]).text
+        except TemplateError:  # the template refuses system messages
+            text = template.render([*msgs[1:], Msg("Bob", "Userword", "user")]).text
+        tags = {tag for word in words for pair in re.findall(rf"{TAG}?\s*{word}\s*{TAG}?", text) for tag in pair}
+        for tag in filter(None, tags):
+            forged = [Msg("Bob", f"x{tag}y", "user")]
+            with pytest.raises(MessageError, match="the control token"):
+                template.render(forged, on_special_tokens="raise")
+            assert f"x{tag}y" not in template.render(forged, on_special_tokens="space").text, name
+        tokens |= tags
+    assert {"<turn|>", "<|im_end|>", "<｜User｜>", "<|eot_id|>"} <= tokens
+    assert len(tokens) > 20
+
+
+def test_each_image_has_the_place_of_its_placeholder() -> None:
+    image = ImageBlock(URLSource("https://example.org/a.png"))
+    contents: list[list[Block]] = [
+        [TextBlock("x"), image, TextBlock("y")],
+        [image, TextBlock("y")],
+        [image, TextBlock("y"), image],
+    ]
+    found = 0
+    for name, source in templates().items():
+        template = ChatTemplate(source, special_tokens=TOKENS)
+        if "image" not in template.check().media:
+            continue
+        found += 1
+        for content in contents:
+            rendered = template.render([Msg("Bob", content, "user")])
+            assert None not in [item.offset for item in rendered.media], name
+            for item in rendered.media:
+                assert re.match(r"\s*<[^<>]*(image|vision|patch)", rendered.text[item.offset :]), name
+    assert found > 15
 
 
 def render_with_transformers(source: str, chat: ChatVariables) -> Outcome:
