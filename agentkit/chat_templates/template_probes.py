@@ -13,6 +13,7 @@ from agentkit.chat_templates.template_messages import adapt_message
 from agentkit.chat_templates.template_report import TemplateReport
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
+from agentkit.jinja_environments.limits import max_steps
 
 if TYPE_CHECKING:
     from agentkit.chat_templates.chat_template import ChatTemplate
@@ -32,6 +33,7 @@ def _call(id: str, word: str) -> dict[str, Any]:
     return {"type": "function", "id": id, "function": {"name": "probe_tool", "arguments": {"word": word}}}
 
 
+_MAX_STEPS: Final = 5_000_000  # maximum number of steps of one rendering of a small conversation
 _SYSTEM: Final = _message("system", "Systemword")
 _USER: Final = _message("user", "Userword")
 _REPLY: Final = _message("assistant", "Replyword")
@@ -242,12 +244,15 @@ class TemplateProbe:
         tools = others.pop("tools", None)
         has_prompt, source = others.pop("add_generation_prompt", False), others.pop("source", None)
         variables = {**template.special_tokens, **others}
+        limit = max_steps.set(_MAX_STEPS)
         try:
             if source is None:
                 source = template.choose_source(None, tools is not None)
             return template.render_variables(source, ChatVariables(messages, tools, None, has_prompt, variables))
         except AgentkitError:
             return None
+        finally:
+            max_steps.reset(limit)
 
     def text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
         """Returns the text of messages. Returns None if the template refuses them."""

@@ -30,13 +30,14 @@ __all__ = [
     "enter_call",
     "find_size",
     "leave_call",
+    "max_steps",
     "measure",
     "measure_slice",
     "start_rendering",
 ]
 
 _MAX_STEPS: Final = 100_000_000
-_PAIR: Final = 100  # further steps of loops that print nothing, for each pair of messages
+_PAIR: Final = 100  # further steps for each pair of messages, because some templates scan all messages for each
 _TOO_SLOW: Final = "the template is too slow or its values are too large"
 _MAX_SIZE: Final = 10_000_000  # maximum number of characters of a text, or of all texts in a list or dict
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
@@ -66,12 +67,14 @@ class _Rendering:
     __slots__ = ("nesting", "sizes", "steps", "tests")
 
     def __init__(self, length: int) -> None:
-        self.steps = _MAX_STEPS
-        self.tests = _MAX_STEPS + _PAIR * length * length
+        self.steps = self.tests = (max_steps.get() or _MAX_STEPS) + _PAIR * length * length
         self.nesting = 0
         # The values are stored too, so that no other object can have the id of a value.
         self.sizes: dict[int, tuple[int, int, object]] = {}
 
+
+max_steps: ContextVar[int | None] = ContextVar("agentkit_template_steps", default=None)
+"""Maximum number of steps of a rendering. None means the default limit."""
 
 _rendering: ContextVar[_Rendering] = ContextVar("agentkit_template_rendering")
 
@@ -108,7 +111,7 @@ def count_steps(steps: int) -> None:
     rendering = _rendering.get()
     rendering.steps -= steps
     if rendering.steps < 0:
-        raise_error(f"{_TOO_SLOW}. The limit is {_MAX_STEPS:,} steps")
+        raise_error(f"{_TOO_SLOW}. The rendering has too many steps")
 
 
 def count_tests(steps: int) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pytest
+
+from agentkit import Msg, TemplateError
 from agentkit.chat_templates import ChatTemplate
 from tests.cases import each_case
 
@@ -61,6 +64,14 @@ MARKED: Final = (
     "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}STOP{% endgeneration %}"
     "{% else %}{{ m.content }}{% endif %}{% endfor %}"
 )
+
+
+def test_a_report_about_a_slow_template_needs_few_steps() -> None:
+    slow = "{% for i in range(9000) %}{% for j in range(90) %}{{ '' }}{% endfor %}{% endfor %}" + ROLES
+    with pytest.raises(TemplateError, match="too many steps"):
+        ChatTemplate(slow.replace("9000", "90000")).render([Msg("Bob", "Hi.", "user")])
+    assert ChatTemplate(slow).render([Msg("Bob", "Hi.", "user")]).text == "user: Hi.\n"
+    assert not ChatTemplate(slow).check().system  # the small conversations have a lower limit
 
 
 @each_case(
