@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 import anyio.lowlevel
 
@@ -35,6 +35,7 @@ from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools, se
 from agentkit.media.fetching import Fetch
 from agentkit.media.loading import check_media, check_roots
 from agentkit.media.resolution import ResolvedMedia
+from agentkit.messages.log_recognition import find_log_format
 from agentkit.messages.message import Msg
 from agentkit.repair.pairing import IncrementalRepair, Unmatched
 from agentkit.reprs import describe_value
@@ -265,6 +266,17 @@ def _find_capabilities(formatter: type[FormatterBase], model: str | None) -> Cap
     return apply_facts(formatter.base, model, formatter.facts)
 
 
+def _describe_loader(item: object) -> str:
+    """Returns the advice to use the loader for the format of a dict."""
+    if isinstance(item, dict) and "name" not in item:  # each stored message has a name
+        log_format = find_log_format(cast("dict[str, Any]", item))
+    else:
+        log_format = None
+    if log_format is None or not log_format.loader:
+        return "Use load_messages for stored messages, or load_native for messages of a provider."
+    return f"The dict looks like {log_format.name}. Use load_native({log_format.loader!r}, …)."
+
+
 def check_messages(msgs: Sequence[Msg]) -> list[Msg]:
     """Returns the messages of a conversation as a list.
 
@@ -279,7 +291,7 @@ def check_messages(msgs: Sequence[Msg]) -> list[Msg]:
         if not issubclass(kind, Msg):
             index = next(index for index, msg in enumerate(checked) if type(msg) is kind)
             reason = f"expected a Msg, got {describe_value(checked[index])}"
-            raise MessageError(f"msgs[{index}]", reason, "Use Msg.from_dict or load_messages for stored messages.")
+            raise MessageError(f"msgs[{index}]", reason, _describe_loader(checked[index]))
     if not checked:
         raise EmptyConversationError
     return checked

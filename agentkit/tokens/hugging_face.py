@@ -17,7 +17,7 @@ import anyio.to_thread
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource
 from agentkit.errors import MissingExtraError, OptionError, TemplateError
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, render_chat
+from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, compile_chat, render_chat
 from agentkit.json_values import as_list, as_object
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
@@ -88,12 +88,16 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         Raises:
             MissingExtraError: A package of the extra `tokens` is not installed.
             OptionError: The tokenizer file does not exist, or `chat_template` has a wrong type.
+            TemplateError: The text in `chat_template` is invalid.
         """
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
                 raise MissingExtraError(package, "tokens", "Counting with a tokenizer file")
         if not hasattr(chat_template, "choose_source"):
-            check_option("chat_template", chat_template, str | None)
+            advice = "Pass a ChatTemplate, or the text of a template."
+            check_option("chat_template", chat_template, str | None, advice)
+            if isinstance(chat_template, str):
+                compile_chat(chat_template)
         path = Path(tokenizer)
         self.file = path / "tokenizer.json" if path.is_dir() else path
         if not self.file.is_file():

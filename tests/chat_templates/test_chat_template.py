@@ -453,6 +453,8 @@ def test_invalid_messages_and_options_are_refused() -> None:
         SHOW.render([])
     with pytest.raises(MessageError, match=r"msgs\[1\]"):
         SHOW.render([USER, {"role": "user"}])  # type: ignore[list-item]
+    with pytest.raises(MessageError, match=r"Use load_native\('openai', …\)"):
+        SHOW.render([{"role": "user", "content": "Hi."}])  # type: ignore[list-item]
     with pytest.raises(OptionError, match="on_special_tokens"):
         SHOW.render([USER], on_special_tokens="drop")  # type: ignore[arg-type]
     wrong: dict[str, Any] = {"documents": "x", "validate": "x", "add_generation_prompt": "yes"}

@@ -20,6 +20,7 @@ from agentkit import (
     MissingExtraError,
     Msg,
     OptionError,
+    TemplateError,
     TextBlock,
     load_provider,
 )
@@ -258,3 +259,10 @@ def test_a_missing_package_is_named(folder: Path, package: str, monkeypatch: pyt
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[tokens\]"):
         HuggingFaceTokenCounter(folder)
+
+
+def test_an_invalid_template_is_refused_before_it_is_used(folder: Path) -> None:
+    with pytest.raises(TemplateError):
+        HuggingFaceTokenCounter(folder, chat_template="{{x")
+    with pytest.raises(OptionError, match=r"got int 3\. Pass a ChatTemplate, or the text"):
+        HuggingFaceTokenCounter(folder, chat_template=cast("Any", 3))
