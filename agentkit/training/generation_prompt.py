@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
@@ -36,12 +37,13 @@ def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]
     if template.tags is not None:
         before = template.tags.get("assistant", ("", ""))[0]
         return (before,) if before else ()
-    return _find_texts(template, json.dumps(variables, sort_keys=True))
+    others = {name: value for name, value in variables.items() if name != "now"}
+    return _find_texts(template, variables.get("now"), json.dumps(others, sort_keys=True))
 
 
 @lru_cache(256)
-def _find_texts(template: ChatTemplate, variables: str) -> tuple[str, ...]:
-    options: dict[str, Any] = {**json.loads(variables), "validate": False}
+def _find_texts(template: ChatTemplate, now: datetime | None, variables: str) -> tuple[str, ...]:
+    options: dict[str, Any] = {**json.loads(variables), "now": now, "validate": False}
 
     def render(*msgs: Msg, is_open: bool = False) -> str:
         return template.render(msgs, add_generation_prompt=is_open, **options).text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from agentkit.argument_checks import check_option
@@ -50,7 +51,7 @@ class LogSamples(Iterator[Sample]):
         )
         self._extra: dict[str, Any] = {}
         if isinstance(formatter, ChatTemplateFormatter) and formatter.variables:
-            self._extra = {"chat_template_kwargs": formatter.variables}
+            self._extra = {"chat_template_kwargs": _as_json_time(formatter.variables)}
 
     def __iter__(self) -> LogSamples:
         return self
@@ -83,6 +84,14 @@ class LogSamples(Iterator[Sample]):
         tokens = {len(before): ids} if ids else None
         msgs = [*before, reply]
         return Sample(msgs, tools, [*weights, 1], reply.name, tokens, source, extra=self._extra)
+
+
+def _as_json_time(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the variables of a template, with the time `now` as ISO 8601 text, which JSON can represent."""
+    return {
+        name: value.isoformat() if name == "now" and isinstance(value, datetime) else value
+        for name, value in variables.items()
+    }
 
 
 def find_token_ids(reply: Msg, place: str) -> list[Any]:
@@ -125,6 +134,9 @@ def samples_from_log(
 
     If a server returned the token ids of a reply, as vLLM does with the parameter `return_token_ids`, the ids
     become `Sample.tokens`. A list in `metadata["token_ids"]` of the message replaces the ids of the server.
+
+    The variables of a `ChatTemplateFormatter` become `chat_template_kwargs` in `Sample.extra`. The time in the
+    variable `now` becomes ISO 8601 text, which `tokenize` and `split_rewritten` read.
 
     Args:
         log: The conversation.

@@ -45,7 +45,8 @@ class Sample:
         rejected: For training on preferences: the whole conversation with the rejected reply, which the model
             should not write. Empty if there is no such conversation.
         extra: JSON object with the columns of a row for which `Sample` has no attribute, such as `label`. The
-            variables in the column `chat_template_kwargs` are passed to the chat template.
+            variables in the column `chat_template_kwargs` are passed to the chat template. The variable `now` is
+            the time that the template reads, as ISO 8601 text.
 
     Raises:
         MessageError: A message or tool is invalid.

@@ -20,13 +20,14 @@ from agentkit.errors import MessageError, TemplateError
 from agentkit.jinja_environments.chat_rendering import Rendering
 from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from agentkit.messages.message import Msg
+from agentkit.reprs import shorten_repr
 from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
 from agentkit.training.sample import Sample, check_separate_results
 from agentkit.training.text_spans import Span
 
 __all__ = ["ReplyPrompt", "ServedText"]
 
-_OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt", "now", "validate"})
+_OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt", "validate"})
 """Names that a template variable cannot have, because `tokenize` passes these arguments itself."""
 _RENDER_OPTIONS: Final = frozenset({"chat_template", "continue_final_message", "documents", "on_special_tokens"})
 """Options of `ChatTemplate.render` that a row can set in its column `chat_template_kwargs`."""
@@ -52,7 +53,8 @@ class ServedText:
     Attributes:
         sample: The sample.
         template: Chat template of the model.
-        now: Time that the template reads. None means the current local time.
+        now: Time that the template reads. None means the time in the sample's variable `now`, or the current local
+            time if there is no such variable.
         whole: Sample that starts with the messages of this sample. Its renderings are reused for this sample.
             None if there is no such sample.
     """
@@ -61,6 +63,27 @@ class ServedText:
     template: ChatTemplate
     now: datetime | None = None
     whole: ServedText | None = None
+
+    @cached_property
+    def variables(self) -> dict[str, Any]:
+        """Variables of the template. The text of the time `now` becomes a `datetime`.
+
+        Raises:
+            MessageError: A variable is not allowed, or the text of the time is not in the ISO 8601 format.
+        """
+        variables = self.sample.variables
+        for name in sorted(variables.keys() & _OPTIONS):
+            place = f"extra.chat_template_kwargs.{name}"
+            raise MessageError(place, "`tokenize` passes this argument itself", "Remove the variable.")
+        value = variables.pop("now", None)
+        if self.now is not None or value is None:
+            return variables if self.now is None else {**variables, "now": self.now}
+        try:
+            return {**variables, "now": datetime.fromisoformat(value)}
+        except (TypeError, ValueError):
+            reason = f"expected a time as ISO 8601 text, got {shorten_repr(value, 60)}"
+            advice = "Pass a text such as '2001-01-02T00:00:00'."
+            raise MessageError("extra.chat_template_kwargs.now", reason, advice) from None
 
     @cached_property
     def chat(self) -> Rendering:
@@ -103,15 +126,11 @@ class ServedText:
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
         """Renders messages with the tools of the sample. If `is_open` is True, adds a generation prompt."""
-        variables = self.sample.variables
-        for name in sorted(variables.keys() & _OPTIONS):
-            place = f"extra.chat_template_kwargs.{name}"
-            raise MessageError(place, "`tokenize` passes this argument itself", "Remove the variable.")
-        options: dict[str, Any] = {"tools": self.sample.tools, "add_generation_prompt": is_open, "now": self.now}
-        if variables.keys() & _RENDER_OPTIONS:
-            rendered = self.template.render(msgs, validate=False, **options, **variables)
+        options = {"tools": self.sample.tools, "add_generation_prompt": is_open, **self.variables}
+        if options.keys() & _RENDER_OPTIONS:
+            rendered = self.template.render(msgs, validate=False, **options)
             return Rendering(rendered.text, rendered.spans)
-        return self.template.render_text(msgs, **options, **variables)
+        return self.template.render_text(msgs, **options)
 
     def render_start(self, count: int, *, is_open: bool = False) -> str:
         """Returns the text of the first `count` messages of the sample."""
@@ -143,11 +162,11 @@ class ServedText:
         """Renderer of the first messages. None if the options or the template do not allow this renderer."""
         if self.whole is not None:
             return self.whole._prefixes
-        variables = self.sample.variables
+        variables = self.variables
         if variables.keys() & _RENDER_OPTIONS or self.template.function is not None:
             return None
         return self.template.create_prefix_renderer(
-            self.sample.msgs, self.chat.text, tools=self.sample.tools, now=self.now, **variables
+            self.sample.msgs, self.chat.text, tools=self.sample.tools, **variables
         )
 
     def _list_written(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
@@ -176,7 +195,7 @@ class ServedText:
     @cached_property
     def prompts(self) -> tuple[str, ...]:
         """Texts that the template can write before a reply (see `find_generation_prompts`)."""
-        return find_generation_prompts(self.template, self.sample.variables)
+        return find_generation_prompts(self.template, self.variables)
 
     @cached_property
     def all_replies(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
@@ -29,10 +30,10 @@ from agentkit import (
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate
-from agentkit.training import Sample, dump_rows, samples_from_log, tokenize
+from agentkit.training import Sample, dump_rows, load_rows, samples_from_log, tokenize
 from tests.cases import each_case
 from tests.profiles import examples
-from tests.training.templates import MARKED, THINKING, encode, list_trained
+from tests.training.templates import MARKED, THINKING, decode, encode, list_trained
 
 IMAGE: Final = ImageBlock(
     Base64Source(
@@ -138,6 +139,16 @@ def test_variables_of_the_formatter_belong_to_the_sample() -> None:
     formatter.variables = {"enable_thinking": False}
     (sample, *_) = samples_from_log(LOG, formatter=formatter)
     assert sample.variables == {"enable_thinking": False}
+
+
+def test_the_time_of_the_formatter_belongs_to_the_sample() -> None:
+    template = ChatTemplate(f"{{{{ strftime_now('%c') }}}}{MARKED.jinja}", name="clock")
+    formatter = template.formatter(variables={"now": datetime(2001, 1, 2, 3)})
+    for sample in samples_from_log(LOG[:3], formatter=formatter):
+        request = formatter.lower(sample.msgs[:-1]).request
+        (stored,) = load_rows("openai", [json.loads(json.dumps(row)) for row in dump_rows("openai", [sample])])
+        for item in (sample, stored):
+            assert decode(tokenize(item, template, encode).ids).startswith(request["prompt"])
 
 
 def test_other_formatters_give_their_messages() -> None:

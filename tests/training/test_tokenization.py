@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from datetime import datetime
 from itertools import product
 from typing import Any, Final
 
@@ -172,11 +173,28 @@ def test_texts_that_repeat_a_tag_change_no_mask(texts: tuple[str, str]) -> None:
     assert train(msgs, template, train_generation_prompt=True) == [f"A: {texts[1]}\n"]
 
 
-@each_case("name", ["tools", "now", "validate", "add_generation_prompt"])
+@each_case("name", ["tools", "validate", "add_generation_prompt"])
 def test_variables_of_a_row_cannot_be_options(name: str) -> None:
     sample = Sample(MSGS, extra={"chat_template_kwargs": {name: None}})
     with pytest.raises(MessageError, match=f"extra.chat_template_kwargs.{name}: `tokenize` passes"):
         tokenize(sample, MARKED, encode)
+
+
+def test_the_time_of_a_sample_is_iso_text() -> None:
+    template = ChatTemplate(f"{{{{ strftime_now('%Y') }}}}{UNMARKED.jinja}", name="clock")
+
+    def read_year(value: Any, **options: Any) -> str:
+        sample = Sample(MSGS, extra={"chat_template_kwargs": {"now": value}})
+        assert [*split_rewritten(sample, template)] == [sample]
+        return decode(tokenize(sample, template, encode, **options).ids)[:4]
+
+    assert read_year("2001-01-02") == "2001"
+    assert read_year("2001-01-02T03:04:05.000006+02:00") == "2001"
+    assert read_year("2001-01-02", now=datetime(2012, 3, 4)) == "2012"
+    assert read_year(None, now=datetime(2012, 3, 4)) == "2012"
+    for value in ("yesterday", 2001):
+        with pytest.raises(MessageError, match=r"kwargs\.now: expected a time as ISO 8601 text"):
+            read_year(value)
 
 
 @each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
