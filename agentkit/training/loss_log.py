@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,7 +14,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sources import Source, URLSource
 from agentkit.tools.error_marks import ERROR_MARK, split_error_mark
 from agentkit.training.row_values import has_none
-from agentkit.training.sample import MessageWeight, Sample
+from agentkit.training.sample import MessageWeight, Sample, is_reply
 
 __all__ = ["LossLog"]
 
@@ -31,14 +32,17 @@ class LossLog:
     Attributes:
         format: Name of the format of the row.
         losses: Place and reason of each loss.
+        omitted: Number of omitted blocks by the place of their message.
     """
 
     format: str
     losses: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    omitted: Counter[str] = field(default_factory=Counter[str])
 
     def take_all(self) -> list[tuple[str, str]]:
         """Returns the losses, and removes them from the log."""
         losses, self.losses = self.losses, []
+        self.omitted.clear()
         return losses
 
     def add(self, place: str, reason: str) -> None:
@@ -48,6 +52,24 @@ class LossLog:
     def add_block(self, block: Block, place: str) -> None:
         """Adds a loss for a block whose type the format does not have."""
         self.add(place, f"the format has no block of type {block.type}")
+        self.omitted[place.partition(".")[0]] += 1
+
+    def check_trained(self, sample: Sample) -> None:
+        """Checks that no trained reply lost all its content, because the row would train an empty reply.
+
+        Raises:
+            MessageError: All blocks of a trained reply were omitted, except blank texts.
+        """
+        trained = [
+            ("msgs", index, sample.msgs[index]) for index in sample.replies if sample.get_weight(index) != 0
+        ]
+        trained += [("rejected", index, msg) for index, msg in enumerate(sample.rejected) if is_reply(msg)]
+        for name, index, msg in trained:
+            place = f"{name}[{index}]"
+            blocks = [block for block in msg.blocks if not (isinstance(block, TextBlock) and block.text.isspace())]
+            if 0 < self.omitted[place] >= sum(block != _EMPTY_TEXT for block in blocks):
+                reason = f"the format {self.format!r} has no field for the content of the trained reply"
+                raise MessageError(place, reason, "Use another format, or remove the reply.")
 
     def check_weight(
         self, weight: MessageWeight, place: str, *, is_reply: bool = False, has_weights: bool = False

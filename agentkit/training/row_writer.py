@@ -68,6 +68,8 @@ class RowWriter(Iterator[dict[str, Any]]):
         losses = self._losses
         try:
             rows = self._format.write_rows(sample, losses, self._first)
+            if losses.omitted and callable(self._on_loss):  # "raise" names the first loss instead
+                losses.check_trained(sample)
         except InputError as error:
             losses.take_all()
             raise MessageError(f"samples[{self.index}].{error.place}", error.reason, error.advice) from None
@@ -117,7 +119,9 @@ def dump_rows(
         samples: The samples.
         on_loss: `raise` raises an error for content that the format cannot represent, such as a tool call, a
             weight or the name of a speaker. If this is a function, the function is called with the place and the
-            reason of each loss, and the row is written without the content.
+            reason of each loss, and the row is written without the content. A sample is still refused with an
+            error if the row would train an empty reply, because the format has no field for any content of the
+            reply.
 
     Raises:
         OptionError: There is no such format, or another option is invalid.

@@ -507,7 +507,7 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
     "a rejected conversation": ("openai", Sample([USER, REPLY], rejected=[USER]), "rejected: the format has no"),
     "thinking": (
         "sharegpt",
-        Sample([USER, Msg("assistant", [ThinkingBlock("Hm.")], "assistant")]),
+        Sample([USER, Msg("assistant", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")]),
         "no block of type thinking",
     ),
     "a speaker": ("sharegpt", Sample([Msg("Bob", "Where?", "user")]), "no field for the name 'Bob'"),
@@ -567,11 +567,35 @@ def test_a_loss_is_reported(format: str, sample: Sample, text: str) -> None:
             r"msgs\[0\].content\[0\]: .* stands for an image",
         ),
         "a result without a call": ("sharegpt", Sample([RESULT]), "there is no open tool call before the result"),
+        "a reply without its content": (
+            "alpaca",
+            Sample([USER, Msg("assistant", [TextBlock(" "), ToolUseBlock("a", "look", {})], "assistant")]),
+            r"samples\[0\].msgs\[1\]: the format 'alpaca' has no field for the content of the trained reply",
+        ),
+        "a thought": (
+            "sharegpt",
+            Sample([USER, Msg("assistant", [ThinkingBlock("Hm.")], "assistant")]),
+            r"samples\[0\].msgs\[1\]: the format 'sharegpt' has no field for the content",
+        ),
+        "a rejected reply without its content": (
+            "preference",
+            Sample([USER, REPLY], rejected=[USER, Msg("assistant", VIDEO.content, "assistant")]),
+            r"samples\[0\].rejected\[1\]: the format 'preference' has no field for the content",
+        ),
     },
 )
 def test_a_sample_that_no_row_can_represent_is_an_error(format: str, sample: Sample, text: str) -> None:
+    losses: list[str] = []
     with pytest.raises(MessageError, match=text):
-        dump(format, sample, on_loss=print)
+        dump(format, sample, on_loss=lambda place, reason: losses.append(place))
+    assert not losses  # a refused sample has no losses
+
+
+def test_a_reply_with_the_weight_0_can_lose_its_content() -> None:
+    image = Msg("assistant", [VideoBlock(URLSource("https://e.x/v"))], "assistant")
+    sample = Sample([USER, image, USER, REPLY], weights=[None, 0, None, 1])
+    (row,) = dump("openai", sample, on_loss=lambda place, reason: None)
+    assert [message["content"] for message in row["messages"]] == ["Where?", [], "Where?", "There."]
 
 
 def test_writing_continues_after_an_error() -> None:
