@@ -57,14 +57,28 @@ def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> fro
         spec: Declaration of the response template.
 
     Returns:
-        The kinds of replies whose text changes or is incomplete: `text`, `thinking`, `call`, `text and call`,
-        `several calls`. None if the response template is invalid, or if the package regex is not installed.
+        The kinds of replies whose text changes or is incomplete, as in `TemplateReport.round_trip_losses`. None if
+        the response template is invalid, or if the package regex is not installed.
     """
     try:
         responses = ResponseTemplate(spec)
     except AgentkitError:
         return None
-    return frozenset(kind for kind in _REPLIES if not _keeps(probe, responses, kind))
+    losses = {kind for kind in _REPLIES if not _keeps(probe, responses, kind)}
+    if "text" not in losses and not _keeps_bare_text(probe, responses):
+        losses.add("bare text")
+    return frozenset(losses)
+
+
+def _keeps_bare_text(probe: TemplateProbe, responses: ResponseTemplate) -> bool:
+    """Returns True if a reply without the tags of empty thinking keeps its text, or if there are no such tags."""
+    prompt = _render(probe, [], add_generation_prompt=True)
+    text = _render(probe, [{"role": "assistant", "content": "Replyword"}])
+    if prompt is None or text is None:
+        return True
+    bare = text[text.rindex("Replyword") :]
+    msg = responses.parse(bare, prompt)
+    return msg.text != "Replyword" or _render(probe, write_messages([msg]).messages) == prompt + bare
 
 
 def _keeps(probe: TemplateProbe, responses: ResponseTemplate, kind: str) -> bool:

@@ -51,7 +51,8 @@ class TemplateReport:
             regex is not installed. White space around markers, and JSON arguments that the model does not write
             as the template does (such as `{"a":1}` and `{"a": 1}`), are not compared: they can change.
         round_trip_losses: Kinds of replies whose text changes or is incomplete after parsing and rendering:
-            `text`, `thinking`, `call`, `text and call` or `several calls`.
+            `text`, `thinking`, `call`, `text and call`, `several calls` or `bare text`, which is text without the
+            tags of empty thinking that the template writes.
     """
 
     system: bool
