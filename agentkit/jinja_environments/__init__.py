@@ -15,7 +15,7 @@ Limits. A rendering has at most 100,000,000 steps, so it needs at most a few sec
 | a text is read | 1 for each 8 characters |
 
 The steps of loops that print nothing are counted separately, because such loops need time, but no memory. Both
-limits grow by 100 steps for each pair of messages, so that a template can compare each message with all other
+limits grow by 50 steps for each pair of messages, so that a template can compare each message with all other
 messages. A rendering of 2,000 messages can thus need five times the time and the memory.
 
 These limits apply too:

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _MAX_STEPS: Final = 100_000_000
-_PAIR: Final = 100  # further steps for each pair of messages, because some templates scan all messages for each
+_PAIR: Final = 50  # further steps for each pair of messages, because some templates scan all messages for each
 _TOO_SLOW: Final = "the template is too slow or its values are too large"
 _MAX_SIZE: Final = 10_000_000  # maximum number of characters of a text, or of all texts in a list or dict
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
