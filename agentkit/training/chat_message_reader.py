@@ -82,7 +82,15 @@ class ChatMessageReader:
         Raises:
             MessageError: A message is invalid.
         """
-        return [self.read(message, f"{place}[{index}]") for index, message in enumerate(messages)]
+        msgs: list[Msg] = []
+        for index, message in enumerate(messages):
+            msg = _build_plain(message)  # fast path for most messages
+            if msg is None:
+                msg = self.read(message, f"{place}[{index}]")
+            else:
+                self.weights.append(None)
+            msgs.append(msg)
+        return msgs
 
     def read(self, message: object, place: str) -> Msg:
         """Returns one message, and adds its weight to `weights`.
@@ -93,14 +101,9 @@ class ChatMessageReader:
         values = get_object(message, place)
         role = values.get("role")
         content = values.get("content")
-        is_short = len(values) == 2
-        if (
-            role in _TEXT_ROLES and type(content) is str and (is_short or values.keys() <= _PLAIN)
-        ):  # fast path: most messages have only a role and a text
-            self.weights.append(None if is_short else read_weight(values, place))
-            name = role if is_short else get_text(values, "name", place) or role
-            return build_trusted(name, content if content.isascii() else as_text(content, place), role)
         self.weights.append(read_weight(values, place))
+        if role in _TEXT_ROLES and type(content) is str and values.keys() <= _PLAIN:  # fast path
+            return build_trusted(get_text(values, "name", place) or role, as_text(content, place), role)
         if role in _RESULT_ROLES:
             return _build_chat_msg(
                 "tool", [self._read_result(values, place)], "system", values, _RESULT_KEYS, place
@@ -219,6 +222,16 @@ class ChatMessageReader:
         called = self.open_calls.pop(id, "")
         self._open_ids.get(called, {}).pop(id, None)
         return ToolResultBlock(id, name or called, text, is_error)
+
+
+def _build_plain(message: Any) -> Msg | None:
+    """Returns a message that has only a role and an ASCII text. Returns None for any other message."""
+    values: dict[str, Any] = message
+    if type(message) is dict and len(values) == 2:
+        role, content = values.get("role"), values.get("content")
+        if type(content) is str and role in _TEXT_ROLES and content.isascii():
+            return build_trusted(role, content, role)
+    return None
 
 
 def build_msg(

@@ -44,7 +44,7 @@ class ContentReader:
         """
         images, image = row.get("images"), row.get("image")
         if images is None is image:
-            return cls()
+            return _NO_IMAGES
         return cls([*get_list(row, "images", ""), *([] if image is None else [image])])
 
     def read(self, content: object, place: str) -> list[Block]:
@@ -136,6 +136,10 @@ class ContentReader:
         blocks = [self.read_image(image, "images") for image in remaining]
         others = [block for block in msgs[index].blocks if block != TextBlock("")]
         return [*msgs[:index], replace(msgs[index], content=(*blocks, *others)), *msgs[index + 1 :]]
+
+
+_NO_IMAGES: Final = ContentReader()
+"""Reader for rows without images. This reader has no state, so all rows can share it."""
 
 
 def join_blocks(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
