@@ -15,6 +15,7 @@ from agentkit.cli.options import (
     FileArgument,
     KeepInvalidOption,
     LedgerFormatOption,
+    LogFormatOption,
     MaxTokensOption,
     MediaRootsOption,
     ModelOption,
@@ -38,10 +39,7 @@ __all__ = ["check_log_format", "convert_command", "load_log"]
 
 
 def convert_command(
-    source: Annotated[
-        str,
-        typer.Option("--from", help="Format of the log: name of a provider, agentscope, langchain or agentkit."),
-    ],
+    source: LogFormatOption,
     target: Annotated[
         str, typer.Option("--to", help="Provider to build the request for, or agentkit for agentkit's own format.")
     ],

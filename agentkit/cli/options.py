@@ -11,6 +11,7 @@ __all__ = [
     "FileArgument",
     "KeepInvalidOption",
     "LedgerFormatOption",
+    "LogFormatOption",
     "MaxTokensOption",
     "MediaRootsOption",
     "ModelOption",
@@ -50,6 +51,10 @@ MaxTokensOption: TypeAlias = Annotated[
         help="Maximum number of prompt tokens (estimated). The oldest messages are dropped if necessary.",
         show_default=False,
     ),
+]
+LogFormatOption: TypeAlias = Annotated[
+    str,
+    typer.Option("--from", help="Format of the log: name of a provider, agentscope, langchain or agentkit."),
 ]
 KeepInvalidOption: TypeAlias = Annotated[
     bool,

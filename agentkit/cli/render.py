@@ -11,10 +11,10 @@ import typer
 
 from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.template_lookup import find_template
+from agentkit.cli.convert import check_log_format, load_log
 from agentkit.cli.files import check_blocks, read, write_bytes
-from agentkit.cli.format import read_conversation
 from agentkit.cli.lines import run_conversion
-from agentkit.cli.options import FileArgument, KeepInvalidOption
+from agentkit.cli.options import FileArgument, KeepInvalidOption, LogFormatOption
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.tokenizer_file import read_tokenizer
@@ -37,6 +37,7 @@ TemplateOption: TypeAlias = Annotated[
 def render_command(
     template: TemplateOption,
     file: FileArgument = None,
+    source: LogFormatOption = "agentkit",
     tokens: Annotated[
         Path | None,
         typer.Option(
@@ -56,13 +57,14 @@ def render_command(
     The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`. Blocks that
     the template omits are listed on standard error, or in the JSON output.
     """
+    check_log_format(source)
     chosen = load_template(template)
     encode_text = None if tokens is None else _load_tokenizer(tokens)
 
     def render(text: bytes) -> RenderedChat:
-        msgs, options = read_conversation(text)
+        msgs, options = load_log(text, source)
         check_blocks(msgs, keep_invalid)
-        return chosen.render(msgs, tools=options.get("tools", ()))
+        return chosen.render(msgs, tools=options.get("tools") or ())
 
     async def convert(text: bytes) -> Any:
         rendered = render(text)

@@ -210,7 +210,7 @@ def _advice(log_format: LogFormat | None) -> str:
     if not log_format.loader:
         advice = "Convert the messages to one of the formats that load_native reads."
     else:
-        advice = f"Use load_native({log_format.loader!r}, …)."
+        advice = f"Use load_native({log_format.loader!r}, …), or --from {log_format.loader} on the command line."
     return f"The log looks like {log_format.name}. {advice}"
 
 

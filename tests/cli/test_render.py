@@ -144,3 +144,15 @@ def test_an_error_of_the_template_has_its_line(call: Call, file: Path, tmp_path:
     source.write_text("\n{{ raise_exception('No.') }}", "utf-8")
     code, _, err = call("render", str(file), "--template", str(source))
     assert (code, err.startswith("agentkit: bad.jinja, line 2: No.")) == (2, True)
+
+
+def test_a_log_of_a_provider_is_rendered(call: Call, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(
+        json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]), "utf-8"
+    )
+    code, _, error = call("render", str(log), "--template", "chatml")
+    assert (code, "--from openai on the command line" in error) == (2, True)
+    assert call("render", str(log), "--template", "chatml", "--from", "openai")[1].endswith("Yes?<|im_end|>\n")
+    code, _, error = call("render", str(log), "--template", "chatml", "--from", "opena")
+    assert (code, "openai" in error) == (2, True)
