@@ -20,7 +20,7 @@ from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
 from agentkit.training.content_reader import join_blocks
 from agentkit.training.loss_log import LossLog
 from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
-from agentkit.training.row_tools import dump_tools, read_tools
+from agentkit.training.row_tools import dump_tools, parse_tools
 from agentkit.training.row_values import get_list, get_object, get_others, get_text, is_missing, refuse
 from agentkit.training.sample import Sample, Weight
 
@@ -50,7 +50,7 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     if not reader.msgs:
         refuse("steps", "the trajectory has no steps")
     agent = get_others(reader.agent, {"tool_definitions"}, "agent") or {}
-    tools = read_tools({"tools": get_list(reader.agent, "tool_definitions", "agent")})
+    tools = parse_tools(get_list(reader.agent, "tool_definitions", "agent"), "agent.tool_definitions")
     extra = split_columns(row, ATIF.columns)
     if agent != _AGENT:
         extra["agent"] = agent
@@ -120,9 +120,10 @@ class _StepReader:
         )  # ATIF requires `message`, so an empty text can mean no text
         texts = [] if is_empty else content
         blocks = [*([ThinkingBlock(thinking)] if thinking else []), *texts, *calls]
-        ids = as_object(step.get("metrics")).get("completion_token_ids")
-        if ids:
-            self.tokens[len(self.msgs)] = ids
+        metrics = {**as_object(step.get("metrics"))}
+        if metrics.get("completion_token_ids"):
+            self.tokens[len(self.msgs)] = metrics.pop("completion_token_ids")
+            step = {**step, "metrics": metrics or None}
         is_copied = step.get("is_copied_context") or step.get("llm_call_count") == 0
         self._add(step, place, "assistant", join_blocks(blocks), 0 if is_copied else None)
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
+from agentkit.errors import MessageError
 from agentkit.json_values import as_object, copy_json
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool, as_tools, declare_tool
 from agentkit.training.row_values import check_json, drop_none, is_missing, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
-__all__ = ["TOOL_COLUMNS", "dump_tools", "dump_tools_column", "read_tools"]
+__all__ = ["TOOL_COLUMNS", "dump_tools", "dump_tools_column", "parse_tools", "read_tools"]
 
 TOOL_COLUMNS: Final = ("tools", "functions")
 """Columns with the tools of a row. `functions` is the older name of OpenAI."""
@@ -37,25 +38,36 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     if len(keys) > 1:
         refuse("functions", "the row has tools in the column 'tools' too")
     (key,) = keys
-    tools: object = row[key]
+    return parse_tools(row[key], key)
+
+
+def parse_tools(tools: object, place: str) -> tuple[Tool, ...]:
+    """Returns the tools of a list or of a JSON text. `place` is the place of the list or text in the row.
+
+    Raises:
+        MessageError: The value is not a list of tools.
+    """
     try:
         text = tools if isinstance(tools, str) else json.dumps(tools)
     except (TypeError, ValueError):
-        check_json(tools, key)
+        check_json(tools, place)
         raise
-    return (_parse_tools if len(text) < _MAX_CACHED else _parse_tools.__wrapped__)(text, key)
+    return (_parse_text if len(text) < _MAX_CACHED else _parse_text.__wrapped__)(text, place)
 
 
 @lru_cache(maxsize=64)  # the rows of a data set often have the same tools
-def _parse_tools(text: str, key: str) -> tuple[Tool, ...]:
-    tools: object = parse_if_text(text, key)
+def _parse_text(text: str, place: str) -> tuple[Tool, ...]:
+    tools: object = parse_if_text(text, place)
     if is_missing(tools):
         return ()
     if not isinstance(tools, list):
-        refuse(key, f"expected a list of tools, got {shorten_repr(tools, 60)}")
+        refuse(place, f"expected a list of tools, got {shorten_repr(tools, 60)}")
     declared = cast("Sequence[Any]", tools)
-    check_json(declared, key)
-    return as_tools(drop_none(declared) if _has_added_none(declared) else declared)
+    check_json(declared, place)
+    try:
+        return as_tools(drop_none(declared) if _has_added_none(declared) else declared)
+    except MessageError as error:
+        raise MessageError(place + error.place.removeprefix("tools"), error.reason, error.advice) from None
 
 
 def _has_added_none(value: object) -> bool:

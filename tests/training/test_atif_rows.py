@@ -61,9 +61,30 @@ def test_a_tool_with_a_value_that_json_cannot_represent_is_an_error() -> None:
     schema = {"type": "object", "properties": {"q": {"type": "integer", "maximum": 10**5_000}}}
     tool = {"type": "function", "function": {"name": "look", "parameters": schema}}
     row = {**ROW, "agent": {**ROW["agent"], "tool_definitions": [tool]}}
-    place = r"tools\[0\].function.parameters.properties.q.maximum"
+    place = r"agent.tool_definitions\[0\].function.parameters.properties.q.maximum"
     with pytest.raises(MessageError, match=f"line 1, {place}: JSON cannot represent the value"):
         next(load_rows("atif", [row]))
+
+
+@each_case(
+    ("tools", "text"),
+    [
+        ("look", ": expected a list"),
+        ([{"name": "look", "maximum": b"x"}], r"\[0\].maximum: JSON cannot represent the value"),
+        ([{"name": "look", "description": 0}], r"\[0\].description: "),
+        ([{"name": "look"}, {"name": "look"}], r"\[1\].name: another tool has the name"),
+    ],
+)
+def test_an_invalid_tool_is_an_error_with_its_place(tools: Any, text: str) -> None:
+    row = {**ROW, "agent": {**ROW["agent"], "tool_definitions": tools}}
+    with pytest.raises(MessageError, match=f"^line 1, agent.tool_definitions{text}"):
+        next(load_rows("atif", [row]))
+
+
+def test_samples_with_recorded_tokens_survive() -> None:
+    msgs = [Msg("user", "Where?", "user"), Msg("assistant", "There.", "assistant")]
+    sample = Sample(msgs, tokens={1: [5, 6]})
+    assert [*load_rows("atif", dump_rows("atif", [sample]))] == [sample]
 
 
 def _load_step(**fields: Any) -> Sample:

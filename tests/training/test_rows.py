@@ -330,7 +330,7 @@ TRAJECTORY: Final[dict[str, Any]] = {
 def test_trajectories_have_recorded_tokens() -> None:
     (sample,) = load("atif", TRAJECTORY)
     call = [ThinkingBlock("Hm."), TextBlock("Wait."), *CALL.blocks]
-    step = {"model_name": "m", "metrics": TRAJECTORY["steps"][2]["metrics"]}
+    step = {"model_name": "m", "metrics": {"prompt_tokens": 5}}
     assert sample == Sample(
         [
             Msg("system", "Be brief.", "system"),
@@ -351,6 +351,7 @@ def test_trajectories_have_recorded_tokens() -> None:
     )
     (row,) = dump("atif", sample)
     assert load("atif", row) == [sample]
+    assert row["steps"][2]["metrics"] == TRAJECTORY["steps"][2]["metrics"]
     assert {**row["steps"][3], "extra": None} == {**TRAJECTORY["steps"][3], "extra": None}
     (replaced,) = load("atif", TRAJECTORY, system="Hm.")
     assert (replaced.msgs[0].text, replaced.tokens, replaced.weights) == ("Hm.", {2: (7, 8)}, sample.weights)
@@ -1072,6 +1073,7 @@ def test_a_value_anywhere_in_a_row_is_kept_or_refused(format: Any, row: dict[str
         ({"tools": 0}, "line 1, tools: expected a list of tools, got 0"),
         ({"functions": False}, "line 1, functions: expected a list of tools, got False"),
         ({"tools": [{**TOOL_DICT, "function": {"name": "a", "description": 0}}]}, r"tools\[0\].description"),
+        ({"functions": [{"name": "a", "description": 0}]}, r"line 1, functions\[0\].description"),
         (
             {"tools": [{"type": "function", "new": float("nan")}]},
             r"tools\[0\].new: JSON cannot represent the value nan",
