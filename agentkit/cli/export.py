@@ -21,8 +21,9 @@ from agentkit.formatting.formatter import check_messages
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.reprs import as_one_line, shorten
 from agentkit.tools.tool import as_tools
-from agentkit.training import Sample, dump_rows, samples_from_log, split_rewritten, tokenize
+from agentkit.training import Sample, TokenizedSample, dump_rows, samples_from_log, split_rewritten, tokenize
 from agentkit.training.log_samples import LogSamples
+from agentkit.training.omitted_content import check_calls
 from agentkit.training.sample import build_trusted_sample, is_reply
 
 if TYPE_CHECKING:
@@ -87,8 +88,10 @@ def export_command(
     """Write the conversations of logs as rows of training data, one JSON object per line.
 
     The command prints a summary to standard error. The summary counts samples, refused items (logs, conversations
-    or samples), and losses by reason. A loss is content that the format cannot represent. With a tokenizer, the
-    summary also counts trained tokens, and samples that are longer than --max-tokens.
+    or samples), and losses by reason. A loss is content that the format cannot represent, or the declarations of
+    tools that the template does not write. With a tokenizer, the summary also counts trained tokens, samples that
+    are longer than --max-tokens, and the content and stop tokens of trained replies that the template does not
+    write.
     """
     check_log_format(source)
     chosen = None if template is None else load_template(template)
@@ -127,7 +130,7 @@ class _Export:
         cut: Number of samples with more than `max_tokens` tokens. If the template changes earlier messages, the
             samples that `split_rewritten` returns are counted.
         refused: Number of logs, conversations and samples with an error.
-        losses: Number of parts that the format cannot represent.
+        losses: Number of parts that the format cannot represent, or that the template does not write.
         reasons: Number of losses by reason, for at most `_MAX_LISTED` reasons.
         speakers: Names of agents that wrote replies: the viewer, and at most `_MAX_LISTED` other agents.
     """
@@ -183,10 +186,15 @@ class _Export:
     def _write_sample(self, sample: Sample) -> list[bytes]:
         """Returns the rows of a sample as lines, and counts its tokens."""
         sample = self._apply_weights(sample)
-        counts = self._count_tokens(sample)
+        if self.template is not None:
+            check_calls(sample, self.template)
+        parts = self._tokenize(sample)
         rows = [encode_row(row) for row in self._writer.write(sample)]
-        self.trained += counts[0]
-        self.cut += counts[1]
+        for part in parts:
+            self.trained += part.trained
+            self.cut += self.max_tokens is not None and len(part.ids) > self.max_tokens
+            for place, reason in part.losses:
+                self._count_loss(place, reason)
         return rows
 
     def _refuse(self, place: str, error: AgentkitError) -> None:
@@ -229,6 +237,9 @@ class _Export:
         formatter = None
         if self.template is not None:
             formatter = self.template.formatter(history=MultiAgentHistory(viewer=self.viewer))
+            if tools and not self.template.check().tools:
+                reason = f"the chat template {self.template.name!r} does not write the declarations of tools"
+                self._count_loss("tools", reason)
         return samples_from_log(msgs, viewers=viewers, formatter=formatter, tools=tools)
 
     def _apply_weights(self, sample: Sample) -> Sample:
@@ -242,18 +253,15 @@ class _Export:
         weights[sample.replies[-1]] = 1
         return replace(sample, weights=weights)
 
-    def _count_tokens(self, sample: Sample) -> tuple[int, int]:
-        """Returns the number of trained tokens, and the number of parts with more than `max_tokens` tokens.
-
-        The parts are the samples that `split_rewritten` returns.
-        """
-        trained = cut = 0
-        if self.template is not None and self.tokenizer is not None:
-            for part in split_rewritten(sample, self.template):
-                tokenized = tokenize(part, self.template, self.tokenizer, train_on=self.train_on)
-                trained += tokenized.trained
-                cut += self.max_tokens is not None and len(tokenized.ids) > self.max_tokens
-        return trained, cut
+    def _tokenize(self, sample: Sample) -> list[TokenizedSample]:
+        """Returns the tokens of the samples that `split_rewritten` returns. Empty if there is no tokenizer."""
+        template, tokenizer = self.template, self.tokenizer
+        if template is None or tokenizer is None:
+            return []
+        return [
+            tokenize(part, template, tokenizer, train_on=self.train_on, stop_tokens=[])
+            for part in split_rewritten(sample, template)
+        ]
 
     def _count_loss(self, place: str, reason: str) -> None:
         self.losses += 1

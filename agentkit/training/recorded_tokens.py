@@ -36,6 +36,8 @@ def splice_tokens(
     decode: Decode | None,
     special: Collection[int],
     train_thinking: bool,
+    *,
+    suffix: str = "",
 ) -> tuple[list[int], list[Span]]:
     """Returns the token ids of a conversation with recorded replies, and the spans of the trained tokens.
 
@@ -47,6 +49,7 @@ def splice_tokens(
             ids are not compared.
         special: Ids of special tokens.
         train_thinking: False if no thinking is trained.
+        suffix: Text to add to the end of the rendered text.
 
     Raises:
         MessageError: Recorded ids contradict the text of their reply, or cannot replace this text.
@@ -64,7 +67,7 @@ def splice_tokens(
         is_trained = any(first < end and last > start for first, last in trained)
         add((recorded, [(0, len(recorded))] if is_trained else []))
         before, position = start, end
-    add(_encode_part(encode, rendered.text[before:], position - before, before, trained, stop))
+    add(_encode_part(encode, rendered.text[before:] + suffix, position - before, before, trained, stop))
     return ids, merge_spans(spans)
 
 

@@ -21,7 +21,7 @@ from agentkit.training.generation_prompt import locate_generation_prompt
 from agentkit.training.served_text import ReplyPrompt, ServedText
 from agentkit.training.text_spans import Span
 
-__all__ = ["ReplySpans"]
+__all__ = ["ReplySpans", "is_cut_off"]
 
 _ADVICE: Final = (
     "Pass each sample that split_rewritten() returns, pass the formatter to samples_from_log(), or use a template "
@@ -279,7 +279,7 @@ class ReplySpans(ServedText):
 
         The template wrote these stop tokens, but the model did not write them.
         """
-        indexes = [index for index in self.all_replies if _is_cut_off(self.sample.msgs[index])]
+        indexes = [index for index in self.all_replies if is_cut_off(self.sample.msgs[index])]
         stop = self.template.check().stop_token if indexes else ""
         spans: list[Span] = []
         for index in indexes if stop else ():
@@ -294,5 +294,6 @@ class ReplySpans(ServedText):
         return spans
 
 
-def _is_cut_off(msg: Msg) -> bool:
+def is_cut_off(msg: Msg) -> bool:
+    """Returns True if the model did not finish a reply."""
     return msg.metadata is not None and msg.finish_reason in (FinishReason.LENGTH, FinishReason.INTERRUPTED)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_choice, check_int, check_option
 from agentkit.chat_templates.chat_template import ChatTemplate
-from agentkit.errors import MessageError
-from agentkit.messages.features import Feature
+from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr
+from agentkit.training.omitted_content import check_calls, find_omitted_content
 from agentkit.training.recorded_tokens import splice_tokens
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Sample
+from agentkit.training.stop_tokens import train_stop_tokens
 from agentkit.training.text_encoder import (
     Encode,
     Encoder,
@@ -46,12 +47,15 @@ class TokenizedSample:
         labels: The token id for each token that is trained, and -100 for any other token. The labels are not
             shifted.
         spans: Start and end of each range of trained tokens, as indexes of `ids`.
+        losses: Place and reason for each part of a trained reply that is not in the text: blocks that the template
+            does not write, and missing stop tokens. Replies with recorded token ids have no losses.
     """
 
     ids: list[int]
     loss_mask: list[int]
     labels: list[int]
     spans: list[tuple[int, int]]
+    losses: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     __repr__ = bounded_repr
 
@@ -76,11 +80,17 @@ def tokenize(
     max_tokens: int | None = None,
     side: Side = "right",
     now: datetime | None = None,
+    stop_tokens: Sequence[str] | None = None,
 ) -> TokenizedSample:
     """Renders a sample with a chat template, and returns the token ids and the loss mask.
 
-    A token is trained if all its characters are trained. The stop token after a reply is trained if the template
-    writes a stop token and the reply was not cut off (`Msg.finish_reason`). `Sample.weights` override `train_on`.
+    A token is trained if all its characters are trained. The stop token after a trained reply is trained too,
+    unless the reply was cut off (`Msg.finish_reason`). `Sample.weights` override `train_on`.
+
+    Some templates write no stop token after a reply. Then pass `stop_tokens`: the tokens with which the model ends
+    a reply (`eos_token_id` in `generation_config.json`). If the tag of the next turn is one of these tokens, as
+    for GLM-4.5, the tag is trained. At the end of the text, `tokenize` adds the tag that the next turn would have,
+    or the first of the tokens.
 
     A template can mark replies with `{% generation %}` blocks. With other templates, `tokenize` also renders the
     conversation up to the start and up to the end of each reply. These renderings are slow for long conversations
@@ -113,15 +123,18 @@ def tokenize(
             `eos_token` replaces the last remaining token, unless this token is the `eos_token`. The added
             `eos_token` is not trained.
         side: Side on which tokens are removed. `right` keeps the first tokens, and `left` keeps the last tokens.
-        now: Time that the template reads. None means the current local time.
+        now: Time that the template reads. None means the time in the sample's variable `now`, or the current local
+            time if there is no such variable.
+        stop_tokens: Stop tokens of the model, for replies after which the template writes no stop token. None
+            raises an error for such replies. An empty list trains them without a stop token, and reports a loss.
 
     Returns:
-        The token ids, the loss mask, the labels, and the trained spans.
+        The token ids, the loss mask, the labels, the trained spans, and the losses.
 
     Raises:
         MessageError: A message cannot be found in the rendered text, or has a tool result and other content. Or
-            the template does not write the tool calls of a reply. Or recorded token ids cannot replace the text of
-            their reply.
+            the template does not write the tool calls or the stop token of a reply. Or recorded token ids cannot
+            replace the text of their reply.
         OptionError: An option is invalid.
         TemplateError: The template refuses the messages.
 
@@ -140,38 +153,38 @@ def tokenize(
     check_choice("train_on", train_on, ("assistant", "all", "last"))
     check_choice("side", side, ("right", "left"))
     check_option("now", now, datetime | None)
+    _check_stop_tokens(stop_tokens)
     if max_tokens is not None:
         check_int("max_tokens", max_tokens, 1)
-    _check_calls(sample, template)
+    check_calls(sample, template)
     encode_text = as_encoder(encode)
     rendered = ReplySpans(sample, template, now)
     trained = find_trained_spans(rendered, train_on, train_thinking, train_generation_prompt)
+    stops = train_stop_tokens(rendered, trained, stop_tokens)
+    losses = [*find_omitted_content(rendered, trained, train_on, train_thinking), *stops.losses]
+    trained = merge_spans([*trained, *stops.spans]) if stops.spans else trained
     if sample.tokens:
         decode, special = as_decoder(encode), list_special_ids(encode)
-        ids, spans = splice_tokens(rendered, trained, encode_text, decode, special, train_thinking)
+        ids, spans = splice_tokens(
+            rendered, trained, encode_text, decode, special, train_thinking, suffix=stops.suffix
+        )
     else:
-        ids, spans = _encode_spans(encode_text, rendered.text, trained, template.check().stop_token)
+        ids, spans = _encode_spans(encode_text, rendered.text + stops.suffix, trained, template.check().stop_token)
     if max_tokens is not None and len(ids) > max_tokens:
         ids, spans = _truncate(ids, spans, max_tokens, side, _find_eos(template, encode_text))
-    return _build(ids, spans)
+    return _build(ids, spans, losses)
 
 
-def _check_calls(sample: Sample, template: ChatTemplate) -> None:
-    """Checks that the template writes the tool calls of the replies that can be trained."""
-    indexes = [
-        index
-        for index in sample.replies
-        if sample.msgs[index].features & Feature.CALL
-        and sample.get_weight(index) != 0
-        and index not in (sample.tokens or ())
-    ]
-    if indexes and not template.check().calls:
-        reason = f"the chat template {template.name!r} does not write the tool calls of the reply"
-        advice = "Use a chat template that writes tool calls, or set the weight of the reply to 0."
-        raise MessageError(f"msgs[{indexes[0]}]", reason, advice)
+def _check_stop_tokens(stop_tokens: object) -> None:
+    advice = "Pass a list of texts."
+    check_option("stop_tokens", stop_tokens, list | tuple | None, advice)
+    for index, token in enumerate(cast("Sequence[object]", stop_tokens or ())):
+        check_option(f"stop_tokens[{index}]", token, str, advice)
+        if not token:
+            raise OptionError(f"stop_tokens[{index}]", "the text is empty", advice)
 
 
-def _build(ids: list[int], spans: list[Span]) -> TokenizedSample:
+def _build(ids: list[int], spans: list[Span], losses: list[tuple[str, str]]) -> TokenizedSample:
     mask, labels, position = list[int](), list[int](), 0
     for start, end in spans:
         mask += [0] * (start - position) + [1] * (end - start)
@@ -179,7 +192,7 @@ def _build(ids: list[int], spans: list[Span]) -> TokenizedSample:
         position = end
     mask += [0] * (len(ids) - position)
     labels += [IGNORED_LABEL] * (len(ids) - position)
-    return TokenizedSample(ids, mask, labels, spans)
+    return TokenizedSample(ids, mask, labels, spans, losses)
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------

@@ -15,7 +15,16 @@ import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers
 
-from agentkit import MessageError, Msg, MultiAgentHistory, OptionError, ToolUseBlock, dump_messages
+from agentkit import (
+    MessageError,
+    Msg,
+    MultiAgentHistory,
+    OptionError,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    dump_messages,
+)
 from agentkit.chat_templates import ChatTemplate
 from agentkit.cli.files import encode_row
 from agentkit.training import load_rows, samples_from_log
@@ -226,6 +235,34 @@ def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, 
         "trained reply. Use another format, or remove the reply."
     )
     assert summary == "1 samples, 3 refused, 2 losses"
+
+
+def test_what_the_template_does_not_write_is_counted(call: Call, tmp_path: Path) -> None:
+    used = ToolUseBlock("c1", "look", {"q": 1})
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("Here.")], "assistant")
+    log = [Msg("Bob", "Où?", "user"), reply, Msg("Bob", "So?", "user"), Msg("Friday", [used], "assistant")]
+    tools = [{"name": "look", "input_schema": {"type": "object"}}]
+    path, folder = tmp_path / "log.json", tmp_path / "model"
+    path.write_text(json.dumps({**dump_messages(log), "tools": tools}), "utf-8")
+    folder.mkdir()
+    tokenizer = cast("Any", tokenizers).Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    source = "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}{% endfor %}"
+    (folder / "chat_template.jinja").write_text(source, "utf-8")
+    for template, counts in (("chatml", "1 losses"), (str(folder), "3 losses")):
+        options = ("--format", "openai", "--viewer", "Friday", "--template", template)
+        code, out, err = call("export", str(path), *options)
+        assert (code, len(read_rows(out))) == (2, 1)
+        refused, summary, *reasons = err.splitlines()
+        assert refused.startswith(f"{path}, msgs[3]: agentkit: msgs[3]: the chat template")
+        assert "does not write the tool calls of the reply" in refused
+        assert summary.startswith("1 samples")
+        assert summary.endswith(f"1 refused, {counts}")
+        assert len(reasons) == int(counts[0])
+        assert any("does not write the declarations of tools" in reason for reason in reasons)
+    assert any("writes no stop token after the reply" in reason for reason in reasons)
+    assert any("does not write this content of a trained reply" in reason for reason in reasons)
 
 
 @each_case(

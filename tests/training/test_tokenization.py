@@ -169,8 +169,8 @@ def test_a_tag_template_trains_no_tags_before_replies() -> None:
 def test_texts_that_repeat_a_tag_change_no_mask(texts: tuple[str, str]) -> None:
     template = ChatTemplate.from_tags({"user": ("Q: ", ""), "assistant": ("A: ", "\n")})
     msgs = [Msg("Bob", texts[0], "user"), Msg("Friday", texts[1], "assistant")]
-    assert train(msgs, template) == [texts[1] + "\n"]
-    assert train(msgs, template, train_generation_prompt=True) == [f"A: {texts[1]}\n"]
+    assert train(msgs, template, stop_tokens=[]) == [texts[1] + "\n"]
+    assert train(msgs, template, train_generation_prompt=True, stop_tokens=[]) == [f"A: {texts[1]}\n"]
 
 
 @each_case("name", ["tools", "validate", "add_generation_prompt"])
@@ -252,13 +252,13 @@ def test_a_block_that_the_template_requires_has_its_weight() -> None:
 def test_recorded_token_ids_of_a_reply_without_text_are_an_error() -> None:
     sample = Sample([MSGS[1], Msg("Friday", "", "assistant"), *MSGS[1:2], MSGS[4]], tokens={1: [7]})
     with pytest.raises(MessageError, match=r"msgs\[1\]: the chat template writes no text for the reply"):
-        tokenize(sample, ChatTemplate.builtin("mistral"), encode)
+        tokenize(sample, ChatTemplate.builtin("mistral"), encode, stop_tokens=[])
 
 
 def test_a_template_that_repeats_the_system_text_trains_the_first_user_text() -> None:
     template = ChatTemplate.builtin("torchtune_llama_2")
     msgs = [SYSTEM, *[Msg("Bob", "Where?", "user"), Msg("Friday", "There.", "assistant")] * 2]
-    (trained,) = train(msgs, template, train_on="all")
+    (trained,) = train(msgs, template, train_on="all", stop_tokens=[])
     assert trained.startswith("Where? [/INST] There.[INST] <<SYS>>\nBe brief.")
     assert trained.endswith("Where? [/INST] There.")
 
@@ -281,7 +281,7 @@ def test_a_reply_that_the_template_leaves_open_trains_no_generation_prompt() -> 
 def test_variables_of_the_template_are_passed() -> None:
     template = ChatTemplate("{{ mode }}{% generation %}{{ messages[-1].content }}{% endgeneration %}")
     sample = Sample(MSGS[-1:], extra={"chat_template_kwargs": {"mode": "fast"}})
-    assert decode(tokenize(sample, template, encode).ids) == "fastThere."
+    assert decode(tokenize(sample, template, encode, stop_tokens=[]).ids) == "fastThere."
 
 
 def test_a_generation_prompt_that_opens_thinking_is_not_trained() -> None:
@@ -367,9 +367,101 @@ def test_a_token_that_begins_before_the_reply_is_not_trained() -> None:
     for trim, prefix in product((False, True), repeat=2):
         tokenizer = create_tokenizer(["A: the river the river the"], trim=trim)
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
-        tokenized = tokenize(Sample(msgs), template, tokenizer)
+        tokenized = tokenize(Sample(msgs), template, tokenizer, stop_tokens=[])
         trained = [id for id, mask in zip(tokenized.ids, tokenized.loss_mask, strict=True) if mask]
         assert tokenizer.decode(trained) == " river"
+
+
+# -- stop tokens that the template does not write ----------------------------------------------------------------
+
+NEXT_TURN: Final = ChatTemplate(
+    "{% for message in messages %}{% if message.role == 'tool' %}<|observation|>{{ message.content }}"
+    "{% else %}<|{{ message.role }}|>{{ message.content }}{% for call in message.tool_calls or [] %}"
+    "<tool_call>{{ call.function.name }}{{ call.function.arguments | tojson }}</tool_call>{% endfor %}"
+    "{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",
+    name="next turn",
+)
+"""Layout of GLM-4.5: the tag of the next turn ends a reply."""
+STOPS: Final = ["<|endoftext|>", "<|user|>", "<|observation|>"]
+
+
+def test_the_tag_of_the_next_turn_can_be_the_stop_token() -> None:
+    call = 'Wait.<tool_call>look{"q": 1}</tool_call><|observation|>'
+    for count in (3, 4, 5):
+        texts = [call] if count < 5 else [call, "There.<|user|>"]
+        assert train(MSGS[:count], NEXT_TURN, stop_tokens=STOPS) == texts
+        assert train(MSGS[:count], NEXT_TURN, stop_tokens=STOPS, train_on="last") == texts[-1:]
+    msgs = [*MSGS, *MSGS[1:2], MSGS[4]]
+    assert train(msgs, NEXT_TURN, stop_tokens=STOPS) == [call, "There.<|user|>", "There.<|user|>"]
+    assert train(msgs, NEXT_TURN, stop_tokens=["</s>"], train_on="last") == ["There.</s>"]
+    assert train(msgs, NEXT_TURN, weights=[*[None] * 6, 0], stop_tokens=STOPS) == [call, "There.<|user|>"]
+    cut_off = Msg("Friday", "There", "assistant", metadata={"reply": {"finish_reason": "length"}})
+    assert train([*MSGS[:2], cut_off], NEXT_TURN, stop_tokens=STOPS) == ["There"]
+    assert train(MSGS, MARKED, stop_tokens=STOPS) == train(MSGS, MARKED)
+
+
+def test_the_stop_token_follows_recorded_token_ids() -> None:
+    sample = Sample([*MSGS, *MSGS[1:2], MSGS[4]], tokens={4: [7, 8]})
+    tokenized = tokenize(sample, NEXT_TURN, encode, stop_tokens=STOPS)
+    assert list_trained(tokenized)[1:] == ["\x07\x08", "There.<|user|>"]
+    assert not tokenized.losses
+
+
+def test_a_reply_without_a_stop_token_is_an_error() -> None:
+    reason = "the chat template 'next turn' writes no stop token after the reply"
+    with pytest.raises(MessageError, match=rf"msgs\[2\]: {reason}. Pass stop_tokens="):
+        train(MSGS, NEXT_TURN)
+    tokenized = tokenize(Sample(MSGS), NEXT_TURN, encode, stop_tokens=[])
+    assert list_trained(tokenized)[-1] == "There."
+    assert tokenized.losses == [("msgs[2]", reason), ("msgs[4]", reason)]
+    tokenized = tokenize(Sample(MSGS), NEXT_TURN, encode, stop_tokens=["</s>"])
+    assert tokenized.losses == [("msgs[2]", reason)]
+    assert train(MSGS, NEXT_TURN, weights=[None, None, 0, None, 0]) == []
+    for value in ("<|user|>", [1], [""]):
+        with pytest.raises(OptionError, match="stop_tokens"):
+            train(MSGS, NEXT_TURN, stop_tokens=value)
+
+
+# -- content that the template does not write --------------------------------------------------------------------
+
+
+def test_content_of_trained_replies_that_is_not_written_is_a_loss() -> None:
+    plain = ChatTemplate.builtin("chatml")
+    reply = Msg("Friday", [ThinkingBlock("There."), TextBlock("There.")], "assistant")
+    msgs = [*MSGS[:2], reply, *MSGS[1:2], reply]
+
+    def list_places(template: ChatTemplate, msgs: list[Msg], weights: Any = None, **options: Any) -> list[str]:
+        sample = Sample(msgs, weights=weights, tokens=options.pop("tokens", None))
+        return [place for place, _ in tokenize(sample, template, encode, **options).losses]
+
+    assert list_places(UNMARKED, msgs) == list_places(MARKED, msgs) == list_places(UNMARKED, MSGS) == []
+    assert list_places(plain, msgs) == ["msgs[2].content[0]", "msgs[4].content[0]"]
+    assert list_places(plain, msgs, train_on="last") == ["msgs[4].content[0]"]
+    assert list_places(plain, msgs, train_thinking=False) == []
+    assert list_places(plain, msgs, [None, None, 0, None, 1]) == ["msgs[4].content[0]"]
+    assert list_places(plain, msgs, [None, None, 0, None, [0, 1]]) == []
+    assert list_places(plain, msgs, tokens={2: [7]}) == ["msgs[4].content[0]"]
+    image = Msg("Friday", [TextBlock("There."), ImageBlock(URLSource("https://example.org/a.png"))], "assistant")
+    assert list_places(UNMARKED, [*MSGS[:2], image]) == ["msgs[2].content[1]"]
+    only_calls = ChatTemplate(
+        (UNMARKED.jinja or "")
+        .replace("{{- message.content }}<tool", "{{- message.content if not message.tool_calls }}<tool")
+        .replace(
+            "{{- message.content }}{%- for call", "{{- message.content if not message.tool_calls }}{%- for call"
+        ),
+        name="only calls",
+    )
+    long = Msg("Friday", [TextBlock("look"), *CALL.blocks[1:]], "assistant")
+    for msg in (CALL, long):  # the text `look` is also the name of the tool
+        assert list_places(only_calls, [*MSGS[:2], msg, *MSGS[3:]]) == ["msgs[2].content[0]"]
+    late = Msg("Friday", [TextBlock("There."), ThinkingBlock("Hm.")], "assistant")
+    assert list_places(UNMARKED, [*MSGS[:2], late]) == []  # the template writes the thinking first
+    quoted = ChatTemplate(
+        UNMARKED.jinja.replace("{{- message.content }}{%- for", "{{- message.content | tojson }}{%- for")
+        if UNMARKED.jinja
+        else ""
+    )
+    assert list_places(quoted, [*MSGS[:2], Msg("Friday", 'A "b".', "assistant")]) == []
 
 
 @pytest.mark.parametrize("template", [MARKED, UNMARKED])

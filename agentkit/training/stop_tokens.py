@@ -1,0 +1,118 @@
+"""`train_stop_tokens`: adds the stop tokens that a chat template does not write as part of a reply.
+
+Some templates write no text after a reply. The model ends the reply with the tag of the next turn: GLM-4.5 writes
+`<|user|>` after a text, and `<|observation|>` after tool calls. Other templates leave the stop token to the
+tokenizer, as torchtune does for Llama 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.errors import AgentkitError, MessageError
+from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg
+from agentkit.training.reply_spans import ReplySpans, is_cut_off
+from agentkit.training.text_spans import Span
+
+__all__ = ["StopTokens", "train_stop_tokens"]
+
+_ADVICE: Final = (
+    "Pass stop_tokens= with the tokens that end a reply of the model (`eos_token_id` in generation_config.json). "
+    "Pass an empty list to train replies without a stop token."
+)
+_USER: Final = Msg("user", "Userword", "user")
+_REPLY: Final = Msg("assistant", "Replyword", "assistant")
+_CALL: Final = Msg("assistant", [ToolUseBlock("abcde1234", "tool", {"word": "Callword"})], "assistant")
+_RESULT: Final = Msg("tool", [ToolResultBlock("abcde1234", "tool", "Resultword")], "system")
+
+
+class StopTokens(NamedTuple):
+    """Stop tokens that the template does not write as part of a reply.
+
+    Attributes:
+        spans: Spans of the stop tokens after trained replies.
+        suffix: Stop token of the last reply, which must be added to the text. Empty if there is none.
+        losses: Place and reason for each trained reply without a stop token.
+    """
+
+    spans: list[Span]
+    suffix: str
+    losses: list[tuple[str, str]]
+
+
+def train_stop_tokens(
+    rendered: ReplySpans, trained: Sequence[Span], stop_tokens: Sequence[str] | None
+) -> StopTokens:
+    """Finds the stop tokens after the trained replies that do not end in the stop token of the template.
+
+    Replies with recorded token ids, and replies that were cut off, are not searched.
+
+    Args:
+        rendered: Rendered sample.
+        trained: Spans of the trained parts of the text.
+        stop_tokens: Stop tokens of the model. None raises an error for a reply without a stop token.
+
+    Raises:
+        MessageError: A trained reply has no stop token, and `stop_tokens` is None.
+    """
+    template, text, suffix, tokens = rendered.template, rendered.text, "", stop_tokens or ()
+    stop, spans, losses = template.check().stop_token, list[Span](), list[tuple[str, str]]()
+    for index in rendered.all_replies if tokens or not stop else ():
+        msg = rendered.sample.msgs[index]
+        end = _find_trained_end(rendered, index, trained)
+        if end is None or is_cut_off(msg) or index in (rendered.sample.tokens or {}):
+            continue
+        position = end
+        while text[position : position + 1].isspace():
+            position += 1
+        token = max((token for token in tokens if text.startswith(token, position)), key=len, default="")
+        if token:
+            spans.append((end, position + len(token)))
+        elif not stop and position == len(text) and tokens:
+            following = _render_next_turn(template, bool(msg.features & Feature.CALL))
+            suffix = max(filter(following.startswith, tokens), key=len, default=tokens[0])
+            spans.append((len(text), len(text) + len(suffix)))
+        elif not stop:
+            losses.append(
+                (f"msgs[{index}]", f"the chat template {template.name!r} writes no stop token after the reply")
+            )
+    if losses and stop_tokens is None:
+        raise MessageError(*losses[0], _ADVICE)
+    return StopTokens(spans, suffix, losses)
+
+
+def _find_trained_end(rendered: ReplySpans, index: int, trained: Sequence[Span]) -> int | None:
+    """Returns the end of a reply. Returns None if the end is not trained, or if the reply has a stop token."""
+    try:
+        spans = rendered.find_reply(index)
+    except MessageError:  # later messages change this reply, so the reply is not trained
+        return None
+    if not spans:
+        return None
+    start, end = spans[-1]
+    stop = rendered.template.check().stop_token
+    if stop and rendered.text[start:end].rstrip().endswith(stop):
+        return None
+    return end if any(first < end <= last for first, last in trained) else None
+
+
+@lru_cache(256)
+def _render_next_turn(template: ChatTemplate, has_calls: bool) -> str:
+    """Returns the text that a template writes after a reply: a tool result, or a message of a user.
+
+    Returns an empty string if this text is unknown.
+    """
+    reply, following = (_CALL, _RESULT) if has_calls else (_REPLY, _USER)
+    try:
+        text, longer = (
+            template.render(msgs, add_generation_prompt=False, validate=False).text
+            for msgs in ([_USER, reply], [_USER, reply, following])
+        )
+    except AgentkitError:
+        return ""
+    return longer[len(text) :].lstrip() if longer.startswith(text) else ""
