@@ -6,6 +6,7 @@ texts are compared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -15,6 +16,7 @@ from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlo
 from agentkit.messages.message import Msg
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.text_spans import Span, find_difference
+from agentkit.training.thinking_tags import find_thinking_tags
 
 __all__ = ["find_blocks", "find_thinking"]
 
@@ -57,19 +59,48 @@ def find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> d
 def find_thinking(rendered: ReplySpans) -> list[Span]:
     """Returns the spans of the text that the template writes for the thinking in replies.
 
-    If possible, one additional rendering is enough: the conversation without any thinking. If this rendering
-    fails, or also differs outside the thinking, the conversation is rendered once for each reply with thinking,
-    without the thinking of this reply.
+    If the template always writes the tags of thinking, the spans start and end with these tags and the white space
+    around them. An empty pair of tags before a reply without thinking is included.
+
+    Otherwise, the text of the thinking is the difference to a rendering without thinking. If possible, one
+    additional rendering is enough: the conversation without any thinking. If this rendering fails, or also differs
+    outside the thinking, the conversation is rendered once for each reply with thinking, without the thinking of
+    this reply.
 
     Raises:
         MessageError: The template refuses the conversation without the thinking of a reply.
     """
     msgs = rendered.sample.msgs
     places = {index: numbers for index in rendered.all_replies if (numbers := _list_thinking(msgs[index]))}
+    tagged = _find_tagged_thinking(rendered, places)
+    places = {index: numbers for index, numbers in places.items() if index not in tagged}
     spans = _find_all_thinking(rendered, places) if len(places) > 1 else None
     if spans is None:
         spans = [_find_part(rendered, index, numbers) for index, numbers in places.items()]
-    return [span for span in spans if span]
+    return [*tagged.values(), *(span for span in spans if span)]
+
+
+def _find_tagged_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int]]) -> dict[int, Span]:
+    """Finds the tags of thinking at the start of replies, together with the thinking.
+
+    Returns the spans by the index of the message. Replies that do not start with the tags are omitted.
+    """
+    tags = find_thinking_tags(rendered.template, rendered.variables)
+    if tags is None:
+        return {}
+    rendered.find_from_last(rendered.all_replies)
+    opening, closing = map(re.escape, tags)
+    spans: dict[int, Span] = {}
+    for index in rendered.all_replies:
+        try:
+            replies = rendered.find_reply(index)
+        except MessageError:  # later messages change this reply, so the reply is not trained
+            continue
+        content = re.escape(_get_content(rendered, index, places.get(index, ())))
+        pattern = re.compile(rf"\s*(?:{opening})?\s*(?:{content})?\s*{closing}\s*")
+        if replies and (match := pattern.match(rendered.text, *replies[0])):
+            spans[index] = match.span()
+    return spans
 
 
 def _list_thinking(msg: Msg) -> list[int]:

@@ -116,7 +116,9 @@ def tokenize(
             function must convert special tokens in the text to their ids, and must not add special tokens.
         train_on: `assistant` trains all replies. `last` trains the last reply. `all` trains all texts after the
             system messages, except user messages with media and messages with the weight 0.
-        train_thinking: False excludes thinking from training, with the tags that the template writes around it.
+        train_thinking: False excludes thinking from training, with the tags that the template writes around the
+            thinking, or writes as an empty pair if there is no thinking. White space next to the tags is excluded
+            too.
         train_generation_prompt: True also trains the text that opens a reply, such as `<|im_start|>assistant`. The
             model never writes this text.
         max_tokens: Maximum number of tokens. None means no limit. If tokens are removed, the template's

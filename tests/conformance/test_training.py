@@ -372,6 +372,25 @@ def test_each_reply_of_the_templates_of_trl_ends_with_a_stop_token() -> None:
     assert without == {"glm4moe"}
 
 
+def test_no_template_of_trl_trains_the_tags_of_thinking_without_thinking() -> None:
+    call = Msg("assistant", [ThinkingBlock("One."), ToolUseBlock("abcde1234", "look", {"q": 1})], "assistant")
+    thinks = set[str]()
+    for name, text in find_trl_templates().items():
+        template = ChatTemplate(text, name=name, special_tokens=_TOKENS)
+        report = template.check()
+        for msgs in (*_CHATS.values(), [USER, call]):
+            if msgs[-1] is call and not report.calls:
+                continue
+            for sample in split_rewritten(Sample(msgs), template):
+                tokenized = tokenize(sample, template, encode, train_thinking=False, stop_tokens=[])
+                texts = [_get_text(tokenized, span) for span in tokenized.spans]
+                assert texts, name
+                assert not any(re.search("think|One|Two|analysis|thought|to=self", item) for item in texts), name
+        if report.thinking:
+            thinks.add(name)
+    assert len(thinks) >= 25
+
+
 def _list_texts(template: ChatTemplate) -> list[str]:
     """Returns the trained texts of a conversation, without white space and the token eos at their ends."""
     samples = split_rewritten(Sample(_CHATS["replies"]), template)

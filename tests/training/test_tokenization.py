@@ -372,6 +372,23 @@ def test_a_token_that_begins_before_the_reply_is_not_trained() -> None:
         assert tokenizer.decode(trained) == " river"
 
 
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED})
+def test_tags_that_are_always_written_are_not_trained_without_thinking(template: ChatTemplate) -> None:
+    source = (template.jinja or "").replace("{%- if message.reasoning_content %}<think>", "<think>")
+    source = source.replace("</think>\n\n{% endif %}", "</think>\n\n")
+    call = Msg("Friday", [ThinkingBlock("Hm."), *CALL.blocks[1:]], "assistant")
+    for prompt in ("assistant\n", "assistant\n<think>\n"):
+        always = ChatTemplate(source.replace("assistant\n{% endif %}", prompt + "{% endif %}"), name="thinks")
+        for thought in (None, "Hm.", "A </think> B", "There."):
+            reply = MSGS[4]
+            if thought is not None:
+                reply = Msg("Friday", [ThinkingBlock(thought), TextBlock("There.")], "assistant")
+            msgs = [MSGS[1], reply, MSGS[1], MSGS[4], MSGS[1], call]
+            trained = train(msgs, always, train_thinking=False)
+            assert trained == ["There.<|im_end|>"] * 2 + [CALL_TEXT.removeprefix("Wait.")]
+            assert "</think>" in train([MSGS[1], call], always)[0]
+
+
 # -- stop tokens that the template does not write ----------------------------------------------------------------
 
 NEXT_TURN: Final = ChatTemplate(
