@@ -219,6 +219,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
     steps: list[dict[str, Any]] = []
     for index, msg in enumerate(sample.msgs):
         place = f"msgs[{index}]"
+        losses.check_refusal(msg, place)
         if msg.tool_results:
             losses.check_results(msg, sample.get_weight(index), place)
             _write_results(msg, steps, losses, place)

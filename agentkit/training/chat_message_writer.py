@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from agentkit.messages.blocks import (
     AudioBlock,
@@ -19,6 +19,7 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, Source
 from agentkit.tools.error_marks import write_output
+from agentkit.training.content_reader import is_refusal
 from agentkit.training.loss_log import LossLog
 from agentkit.training.sample import MessageWeight
 
@@ -32,12 +33,12 @@ class ChatMessageWriter:
     Attributes:
         losses: Log of the content that the format cannot represent.
         text_arguments: True to write the arguments of tool calls as JSON text. False to write them as an object.
-        has_weights: True if the format has a field for the weight of a reply.
+        has_openai_fields: True if the format has the fields `weight` and `refusal` of OpenAI's fine-tuning.
     """
 
     losses: LossLog
     text_arguments: bool = True
-    has_weights: bool = True
+    has_openai_fields: bool = True
 
     def write_all(
         self,
@@ -78,7 +79,7 @@ class ChatMessageWriter:
         if len(results) == len(content):
             self.losses.check_weight(weight, place)
             return results
-        if self.has_weights and msg.role == "assistant" and not msg.tool_uses and weight is None:
+        if self.has_openai_fields and msg.role == "assistant" and not msg.tool_uses and weight is None:
             weight = 0  # text beside tool results is not a reply, and must not be trained
         others = self._add_fields(self._write_blocks(msg, place), msg, weight, place)
         is_result = [block.type == "tool_result" for block in msg.blocks]
@@ -103,26 +104,35 @@ class ChatMessageWriter:
                 case "opaque" | "invalid":
                     self.losses.add_block(block, f"{place}.content[{index}]")
         self.losses.check_reply(msg, place)
-        message: dict[str, Any] = {
-            "role": "assistant" if calls else msg.role,
-            "content": self._write_content(content, place, is_call=bool(calls)),
-        }
+        if not self.has_openai_fields:
+            self.losses.check_refusal(msg, place)
+        message: dict[str, Any] = {"role": "assistant" if calls else msg.role}
+        refusal = content[0].text if len(content) == 1 and self._is_refusal(content[0]) else ""
+        if refusal and message["role"] == "assistant":
+            message |= {"content": None, "refusal": refusal}
+        else:
+            message["content"] = self._write_content(content, place, is_call=bool(calls))
         if thinking:
             message["reasoning_content"] = "\n".join(thinking)
         if calls:
             message["tool_calls"] = calls
         return message
 
+    def _is_refusal(self, block: Block) -> TypeGuard[TextBlock]:
+        """Returns True if a block is a refusal, and the format has a field for refusals."""
+        return self.has_openai_fields and is_refusal(block)
+
     def _write_content(self, blocks: Sequence[Block], place: str, *, is_call: bool = False) -> Any:
         if not blocks:
             return None if is_call else ""
-        if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+        if len(blocks) == 1 and isinstance(blocks[0], TextBlock) and not self._is_refusal(blocks[0]):
             return blocks[0].text
         return [part for block in blocks if (part := self._write_part(block, place))]
 
     def _write_part(self, block: Block, place: str) -> dict[str, Any] | None:
         if isinstance(block, TextBlock):
-            return {"type": "text", "text": block.text}
+            part_type = "refusal" if self._is_refusal(block) else "text"
+            return {"type": part_type, part_type: block.text}
         source = block.source if isinstance(block, MediaBlock) else None
         if isinstance(block, ImageBlock) and source is not None:
             self.losses.check_source(source, place)
@@ -155,8 +165,8 @@ class ChatMessageWriter:
         elif msg.name != message["role"]:
             message["name"] = msg.name
         if weight is not None:
-            self.losses.check_weight(weight, place, is_reply=is_reply, has_weights=self.has_weights)
-            if self.has_weights and is_reply and isinstance(weight, int):
+            self.losses.check_weight(weight, place, is_reply=is_reply, has_weights=self.has_openai_fields)
+            if self.has_openai_fields and is_reply and isinstance(weight, int):
                 message["weight"] = weight
         return message
 

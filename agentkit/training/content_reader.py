@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 from agentkit.json_values import as_object, as_text
 from agentkit.messages.blocks import AudioBlock, Block, ImageBlock, TextBlock, build_trusted_text
@@ -14,7 +14,7 @@ from agentkit.messages.sources import Base64Source, Source, URLSource, encode_ba
 from agentkit.reprs import shorten_repr
 from agentkit.training.row_values import get_list, get_object, get_others, get_text, refuse
 
-__all__ = ["ContentReader", "IMAGE_COLUMNS", "join_blocks"]
+__all__ = ["ContentReader", "IMAGE_COLUMNS", "is_refusal", "join_blocks"]
 
 IMAGE_COLUMNS: Final = ("images", "image")
 """Columns with the images of a row: a list, and a single image."""
@@ -149,6 +149,11 @@ def join_blocks(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
         if isinstance(block, TextBlock) and block.metadata is None:
             return block.text
     return tuple(blocks)
+
+
+def is_refusal(block: Block) -> TypeGuard[TextBlock]:
+    """Returns True if a block is a text in which the model refuses to answer."""
+    return isinstance(block, TextBlock) and block.metadata is not None and block.metadata.get("refusal") is True
 
 
 def _wrap(key: str, others: dict[str, Any] | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Source, URLSource
 from agentkit.tools.error_marks import ERROR_MARK, split_error_mark
+from agentkit.training.content_reader import is_refusal
 from agentkit.training.row_values import has_none
 from agentkit.training.sample import MessageWeight, Sample, is_reply
 
@@ -127,6 +128,13 @@ class LossLog:
                 self.add(f"{place}.content[{index}]", reason)
         if has_calls and not is_reply:
             self.add(place, f"the format has no tool calls in messages with the role {msg.role!r}")
+
+    def check_refusal(self, msg: Msg, place: str) -> None:
+        """Adds a loss for each refusal in a message, for formats that write a refusal as an ordinary text."""
+        for index, block in enumerate(msg.blocks):
+            if is_refusal(block):
+                reason = "the format has no refusals, so the refusal becomes an ordinary text"
+                self.add(f"{place}.content[{index}]", reason)
 
     def check_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:
         """Adds the losses of a tool call.

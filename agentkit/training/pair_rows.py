@@ -110,6 +110,7 @@ def _list_texts(msgs: Sequence[Msg], losses: LossLog, offset: int) -> list[str]:
 
 
 def _write_text(msg: Msg, place: str, losses: LossLog) -> str:
+    losses.check_refusal(msg, place)
     for index, block in enumerate(msg.blocks):
         if block.type != "text":
             losses.add_block(block, f"{place}.content[{index}]")

@@ -92,7 +92,7 @@ def write_preference(sample: Sample, losses: LossLog, first: Sample) -> dict[str
     if not sample.rejected:
         raise refuse_format(losses.format, "rejected", "the sample has no rejected conversation")
     losses.check_fields(sample, "weights", "tokens")
-    writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
+    writer = ChatMessageWriter(losses, text_arguments=False, has_openai_fields=False)
     row: dict[str, Any] = {
         "chosen": writer.write_all(sample.msgs),
         "rejected": writer.write_all(sample.rejected, place="rejected"),

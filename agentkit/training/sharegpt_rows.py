@@ -146,6 +146,7 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
         return [
             {"from": "observation", "value": _write_result(block, losses, place)} for block in msg.tool_results
         ]
+    losses.check_refusal(msg, place)
     turns: list[dict[str, Any]] = []
     text = _write_blocks(msg, losses, place, images)
     calls = [{"name": call.name, "arguments": call.copy_input()} for call in msg.tool_uses]

@@ -50,7 +50,7 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any] | l
     if sample.rejected:
         return write_preference(sample, losses, first)
     losses.check_fields(sample, "tokens")
-    writer = ChatMessageWriter(losses, text_arguments=False, has_weights=False)
+    writer = ChatMessageWriter(losses, text_arguments=False, has_openai_fields=False)
     tools = dump_tools_column(sample, as_text=True)
     if first.weights is not None and _has_completions(first):
         return [{**row, **tools, **sample.extra} for row in _write_completions(sample, writer)]

@@ -57,6 +57,8 @@ _BLOCKS: Final[dict[str, Block]] = {
     "text": TextBlock("Hi."),
     "empty text": TextBlock(""),
     "text with a tag": TextBlock("<image>"),
+    "refusal": TextBlock("No.", metadata={"refusal": True}),
+    "empty refusal": TextBlock("", metadata={"refusal": True}),
     "thinking": ThinkingBlock("Hm."),
     "empty thinking": ThinkingBlock(""),
     "call": ToolUseBlock("call_1", "look", {"q": 1}),
@@ -146,7 +148,7 @@ def _describe_result(block: ToolResultBlock, names: dict[str, str], ids: dict[st
 def _describe_block(block: Block, ids: dict[str, str]) -> Any:
     match block:
         case TextBlock():
-            return "text", block.text
+            return "refusal" if block.metadata else "text", block.text
         case ThinkingBlock():
             return "thinking", block.thinking
         case ToolUseBlock():

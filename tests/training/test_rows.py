@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from functools import reduce
 from itertools import product
 from operator import getitem
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import pytest
 from hypothesis import given
@@ -50,14 +50,15 @@ CALL: Final = Msg("assistant", [ToolUseBlock("call_1", "look", {"q": 1})], "assi
 RESULT: Final = Msg("tool", [ToolResultBlock("call_1", "look", "found")], "system")
 IMAGE: Final = ImageBlock(URLSource("https://example.org/a.png"))
 ANY: Any = None
+OnLoss: TypeAlias = Literal["raise"] | Callable[[str, str], object]
 
 
 def load(format: Any, *rows: Any, **options: Any) -> list[Sample]:
     return list(load_rows(format, rows, **options))
 
 
-def dump(format: Any, *samples: Sample, **options: Any) -> list[dict[str, Any]]:
-    return list(dump_rows(format, samples, **options))
+def dump(format: Any, *samples: Sample, on_loss: OnLoss = "raise") -> list[dict[str, Any]]:
+    return list(dump_rows(format, samples, on_loss=on_loss))
 
 
 # -- formats -----------------------------------------------------------------------------------------------------
@@ -137,6 +138,22 @@ def test_older_rows_of_openai_are_read() -> None:
     system = Msg("system", "Be brief.", "system")
     refusal = Msg("assistant", [TextBlock("No.", metadata={"refusal": True})], "assistant")
     assert load("openai", row) == [Sample([system, USER, CALL, RESULT, refusal], [TOOL])]
+
+
+def test_a_refusal_survives_or_is_a_loss() -> None:
+    refusal = {"role": "assistant", "content": None, "refusal": "No."}
+    row: dict[str, Any] = {"messages": [{"role": "user", "content": "Where?"}, refusal]}
+    (sample,) = load("openai", row)
+    assert dump("openai", sample) == dump("dspy", sample) == [row]
+    part = {"type": "refusal", "refusal": "No."}
+    for parts in ([part], [{"type": "text", "text": "Well."}, part], [part, part]):
+        samples = load("openai", {"messages": [{"role": "assistant", "content": parts}]})
+        assert load("openai", *dump("openai", *samples)) == samples
+    for format in ("trl", "sharegpt", "atif", "alpaca"):
+        with pytest.raises(MessageError, match=r"msgs\[1\].content\[0\]: the format has no refusals"):
+            dump(format, sample)
+    (row,) = dump("trl", sample, on_loss=lambda place, reason: None)
+    assert row["messages"][1] == {"role": "assistant", "content": "No."}
 
 
 def test_trl_rows_have_objects_as_arguments_and_tools_as_text() -> None:
