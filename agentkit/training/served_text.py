@@ -126,7 +126,7 @@ class ServedText:
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
         """Renders messages with the tools of the sample. If `is_open` is True, adds a generation prompt."""
-        options = {"tools": self.sample.tools, "add_generation_prompt": is_open, **self.variables}
+        options: dict[str, Any] = {"tools": self.sample.tools, "add_generation_prompt": is_open, **self.variables}
         if options.keys() & _RENDER_OPTIONS:
             rendered = self.template.render(msgs, validate=False, **options)
             return Rendering(rendered.text, rendered.spans)
