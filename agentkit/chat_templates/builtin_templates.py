@@ -8,8 +8,8 @@ lack features:
 - `llama_3`: the template writes a line break after `<|begin_of_text|>` and after `<|eot_id|>`. Meta's layout has
   no line breaks there.
 - `phi_4`: the template opens an assistant turn after each message of a user, even if `add_generation_prompt` is
-  False. The template writes no line break after `<|im_sep|>`, but one at the end of the text, and so also at the
-  end of a prompt, after `<|im_start|>assistant<|im_sep|>`.
+  False. The template writes no line break between `<|im_sep|>` and the content. It ends each text with a line
+  break, so a prompt ends with `<|im_sep|>` and a line break.
 - Only `im_start`, `llama_3` and `zephyr` read `add_generation_prompt`. The other templates ignore this variable.
 - No template writes tool calls. `inst`, `llama_2`, `phi_4` and `zephyr` write no tool results either.
 - `torchtune_llama_2` writes the system text before each message of a user. In Meta's layout and

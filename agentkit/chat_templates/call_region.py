@@ -1,4 +1,13 @@
-"""`CallRegion`: region of a reply with one or several tool calls."""
+"""`CallRegion`: region of a reply with one or several tool calls.
+
+There are three forms of regions (`CallForm`):
+
+- The text is the JSON text of the arguments of one call, and the marker before the text has the name of the tool
+  (`llama_3`, `mistral_v11`, `deepseek`, `kimi`, `gpt_oss`). The arguments are added while they arrive.
+- The text is the JSON text of one call, or of a list of calls: `{"name": "f", "arguments": {}}` (`qwen3`,
+  `mistral`). The arguments of the first call are added while they arrive, if the text begins with the name.
+- All other texts, such as tags (`qwen3_coder`, `glm`). The calls are added when the region ends.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +15,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from agentkit.chat_templates.argument_types import cast_arguments
+from agentkit.chat_templates.argument_casts import cast_arguments
+from agentkit.chat_templates.reply_call_ids import ReplyCallIds
 from agentkit.chat_templates.response_fields import ResponseField
 from agentkit.chat_templates.response_regions import TextRegion, parse_value
 from agentkit.errors import MessageError
@@ -117,13 +127,6 @@ class CallForm:
 class CallRegion:
     """Region of a reply with one or several tool calls.
 
-    The arguments are added to the reply while they arrive, in two cases:
-
-    - The text is the JSON text of the arguments, and the marker before them contains the name of the tool.
-    - The text is the JSON text of a call that begins with its name. The id is added when the region ends.
-
-    All other calls are added when the region ends.
-
     Args:
         builder: Builder of the reply.
         key: Start of the keys of the blocks. The index of a call in the region is the last item of its key.
@@ -131,8 +134,7 @@ class CallRegion:
         captures: Named groups of the marker before the region.
         marker: Text of the marker before the region.
         tools: Tools by name. String arguments are converted to the types in the schemas of the tools.
-        digest: Hexadecimal digest of all text before the region. Calls without an id get an id from this digest.
-        used_ids: Ids of all earlier calls of the reply.
+        ids: Ids of the calls of the reply.
 
     Attributes:
         is_cut_off: True if the region has ended without a marker, and a call is incomplete or has further content
@@ -147,8 +149,7 @@ class CallRegion:
         captures: Mapping[str, str],
         marker: str,
         tools: Mapping[str, Tool],
-        digest: str,
-        used_ids: set[str],
+        ids: ReplyCallIds,
     ) -> None:
         self._builder = builder
         self._key = key
@@ -156,14 +157,13 @@ class CallRegion:
         self._captures = captures
         self._marker = marker
         self._tools = tools
-        self._digest = digest
-        self._used_ids = used_ids
+        self._ids = ids
         self._pieces: list[str] = []
         self._first: _StreamedCall | None = None
         self._is_searching = form.is_call_text
         self.is_cut_off = False
         if form.is_argument_text and (name := form.find_text("name", captures)):
-            id = self._choose_id(form.find_text("id", captures), 0)
+            id = self._ids.choose(form.find_text("id", captures), 0)
             self._first = _StreamedCall(builder, (*key, 0), id, name)
 
     def add(self, text: str) -> None:
@@ -210,20 +210,13 @@ class CallRegion:
     def _add_call(self, key: BlockKey, call: _Call, index: int) -> None:
         builder, arguments = self._builder, call.arguments
         if not builder.get_call_id(key):
-            builder.add_tool_call(key, self._choose_id(call.id, index), call.name)
+            builder.add_tool_call(key, self._ids.choose(call.id, index), call.name)
         if index or self._first is None:
             builder.replace_arguments(key, arguments)
         if tool := self._tools.get(call.name):
             found = parse_arguments(arguments) if isinstance(arguments, str) else arguments
             if found and (converted := cast_arguments(found, tool.parameters)) != found:
                 builder.replace_arguments(key, converted)
-
-    def _choose_id(self, id: str, index: int) -> str:
-        """Returns `id`. If `id` is empty or repeats an earlier id, returns an id derived from the digest."""
-        if not id or id in self._used_ids:
-            id = f"call_{self._digest[:24]}{f'_{index}' if index else ''}"
-        self._used_ids.add(id)
-        return id
 
 
 class _StreamedCall(TextRegion):

@@ -36,8 +36,8 @@ class RenderedChat:
             that ends the turn (`TemplateReport.ends_with_stop_token`).
         media: Media in the order of the conversation.
         omitted: Blocks that are not in the text. First come the blocks that templates cannot write, and tool calls
-            with a `raw_input` that is not JSON, of which the text has only `input`. Then come the other blocks
-            whose text is missing.
+            whose `raw_input` is not the JSON text of `input`. Of such a call, the text has only `input`. Then come
+            the other blocks whose text is missing.
         prompt_end: End of the prompt, as an index of `text`: the start of the last reply if the text ends with a
             complete reply, and the length of `text` otherwise. None if the start of the reply is unknown.
         spaced: Places of the texts to which `on_special_tokens="space"` added spaces.

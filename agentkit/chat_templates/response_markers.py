@@ -47,15 +47,15 @@ class MarkerPattern:
         pattern: Compiled regular expression for a text that is complete.
         partial: The same expression for a text that can continue. In this expression, an assertion such as `$`
             looks ahead at the next character. If this character has not arrived yet, the match is incomplete.
-        attempt: `partial` with an assertion at its end that always fails, so that only incomplete matches remain.
-            The first incomplete match starts where further text may change the result of `partial`.
+        unfinished: `partial` with an assertion at its end that always fails, so that only incomplete matches
+            remain. The first incomplete match starts where further text may change the result of `partial`.
         needs_context: True if a match may depend on the text before the match.
         required: Text that must occur after the start of each match. Empty if no such text is known.
     """
 
     pattern: Any
     partial: Any
-    attempt: Any
+    unfinished: Any
     needs_context: bool = False
     required: str = ""
 
@@ -81,9 +81,9 @@ class MarkerPattern:
         needs_context = not is_literal and _LEFT_CONTEXT.search(source) is not None
         lookahead = None if is_literal else _LOOKAHEAD.fullmatch(source)
         required = re.sub(r"\\(.)", r"\1", lookahead[1]) if lookahead else ""
-        read_on = _PARTS.sub(_read_on, source)
-        partial, attempt = (compile_pattern(item, place) for item in (read_on, f"(?:{read_on})(?!)"))
-        return cls(pattern, partial, attempt, needs_context, required)
+        source_ahead = _PARTS.sub(_look_ahead, source)
+        partial, unfinished = (compile_pattern(item, place) for item in (source_ahead, f"(?:{source_ahead})(?!)"))
+        return cls(pattern, partial, unfinished, needs_context, required)
 
     def search(self, text: str, start: int, end: int, *, is_end: bool) -> tuple[Any, int]:
         """Finds the first match.
@@ -96,23 +96,24 @@ class MarkerPattern:
 
         Returns:
             Two values: the first match that no further text can change, and the index from which further text may
-            change the result. The first value is None if there is no such match.
+            change the result. The first value is None if there is no such match. For the marker `</think>`, the
+            text `abc</th` gives None and 3.
         """
         if self.required and text.find(self.required, start, end) < 0:
             return None, end if is_end else start
         if is_end:
             return self.pattern.search(text, start, end), end
-        if end - start > _LONG and self.attempt.match(text, start, end, partial=True):
+        if end - start > _LONG and self.unfinished.match(text, start, end, partial=True):
             return None, start
         match = self.partial.search(text, start, end, partial=True)
         if match is None or match.partial:
             return None, end if match is None else match.start()
-        attempt = self.attempt.search(text, start, end, partial=True)
-        open_start = end if attempt is None else attempt.start()
-        return (match, open_start) if match.start() < open_start else (None, open_start)
+        unfinished = self.unfinished.search(text, start, end, partial=True)
+        safe_end = end if unfinished is None else unfinished.start()
+        return (match, safe_end) if match.start() < safe_end else (None, safe_end)
 
 
-def _read_on(match: re.Match[str]) -> str:
+def _look_ahead(match: re.Match[str]) -> str:
     """Returns a part of an expression for `MarkerPattern.partial`.
 
     An assertion is extended so that it looks ahead at the next character. Other parts stay unchanged.
@@ -195,8 +196,8 @@ class MarkerWatch:
     def _may_start(self, character: str) -> bool:
         """Returns True if a marker may start with a character, or may depend on this character."""
         for _, _, marker in self._markers:
-            match, open_start = marker.search(character, 0, 1, is_end=False)
-            if open_start == 0 or (match is not None and match.start() == 0):
+            match, safe_end = marker.search(character, 0, 1, is_end=False)
+            if safe_end == 0 or (match is not None and match.start() == 0):
                 return True
         return False
 
@@ -229,16 +230,16 @@ class MarkerWatch:
             before the first possible start of a marker. The caller must buffer the characters from there on.
         """
         if is_end or len(text) - start > self._cached_length:
-            return self._search_parts(text, start, is_end=is_end, skips_empty=skips_empty)
+            return self._search_windows(text, start, is_end=is_end, skips_empty=skips_empty)
         cache, key = self._caches[skips_empty], text[start:]
         result = cache.get(key)
         if result is None:
             if len(cache) >= _MAX_CACHED:
                 cache.clear()
-            result = cache[key] = self._search_parts(text, start, is_end=False, skips_empty=skips_empty)
+            result = cache[key] = self._search_windows(text, start, is_end=False, skips_empty=skips_empty)
         return result
 
-    def _search_parts(
+    def _search_windows(
         self, text: str, start: int, *, is_end: bool, skips_empty: bool
     ) -> tuple[MarkerMatch | None, int]:
         """Searches in a window from each index at which a marker may start. The window grows if it is too small.
@@ -250,34 +251,34 @@ class MarkerWatch:
             first = self._find_candidate(text, index)
             end = min(first + size, len(text))
             is_last = end == len(text)
-            found, count = self._search(text, first, end, is_end=is_end and is_last, empty_end=empty_end)
+            found, count = self._search_window(text, first, end, is_end=is_end and is_last, empty_end=empty_end)
             if found is not None or is_last:
                 return found, first + count - start
             index, size = first + count, _WINDOW if count else 2 * size
 
-    def _search(
+    def _search_window(
         self, text: str, start: int, end: int, *, is_end: bool, empty_end: int
     ) -> tuple[MarkerMatch | None, int]:
         found: tuple[Role, ResponseField, Any] | None = None
         best: tuple[int, int, bool, str] | None = None
-        hold = end
+        safe_end = end
         for role, field, marker in self._markers:
-            match, open_start = marker.search(text, start, end, is_end=is_end)
+            match, marker_end = marker.search(text, start, end, is_end=is_end)
             if match is not None and match.end() == match.start() == empty_end:
                 is_over = empty_end >= end
-                match, open_start = (
+                match, marker_end = (
                     (None, end) if is_over else marker.search(text, empty_end + 1, end, is_end=is_end)
                 )
-            hold = min(hold, open_start)
-            if hold == start < end and not is_end:
+            safe_end = min(safe_end, marker_end)
+            if safe_end == start < end and not is_end:
                 return None, 0
             if match is None:
                 continue
             key = (match.start(), match.start() - match.end(), role == "close", field.name)
             if best is None or key < best:
                 best, found = key, (role, field, match)
-        if found is None or best is None or (best[0] >= hold and not is_end):
-            return None, hold - start
+        if found is None or best is None or (best[0] >= safe_end and not is_end):
+            return None, safe_end - start
         role, field, match = found
         captures = {name: value for name, value in match.groupdict().items() if value is not None}
         return MarkerMatch(role, field, match[0], captures), best[0] - start

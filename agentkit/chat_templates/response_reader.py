@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Final
 
 from agentkit.chat_templates.call_region import CallForm, CallRegion
+from agentkit.chat_templates.reply_call_ids import ReplyCallIds
 from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseField, ResponseFields
 from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRegion
 from agentkit.chat_templates.response_splitter import ResponseSplitter
-from agentkit.json_values import as_text
 from agentkit.replies.builder import ReplyBuilder
 from agentkit.tools.tool import Tool
 
@@ -36,17 +35,16 @@ class ResponseReader(ResponseSplitter):
         Args:
             fields: Fields of the response template.
             builder: Builder of the message.
-            prompt: Text before the reply. If the model wrote no id for a tool call, its id depends on this text.
+            prompt: Text before the reply. New ids of tool calls depend on this text (see `ReplyCallIds`).
             start: Text at the end of the prompt that is already part of the reply, such as `<think>`.
             tools: Tools by name.
         """
         super().__init__(fields)
         self._builder = builder
         self._tools = dict(tools or {})
-        self._digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass"))
+        self._ids = ReplyCallIds(prompt)
         calls = fields.fields.get("tool_calls")
         self._form = None if calls is None else CallForm(calls)
-        self._used_ids: set[str] = set()
         self._found: set[str] = set()
         self._count = 0
         self.feed(start)
@@ -85,12 +83,7 @@ class ResponseReader(ResponseSplitter):
         if field.text_kind is not None:
             return TextRegion(builder, key, field.text_kind, field.strips)
         if self._form is not None and field is self._form.field:
-            digest, tools, used = self._digest_text(), self._tools, self._used_ids
-            return CallRegion(builder, key, self._form, captures, marker, tools, digest, used)
+            self._ids.add_text("".join(self.consumed))
+            self.consumed.clear()
+            return CallRegion(builder, key, self._form, captures, marker, self._tools, self._ids)
         return ValueRegion(builder, field, captures)
-
-    def _digest_text(self) -> str:
-        """Returns a digest of the prompt and of the reply up to the end of the current marker."""
-        self._digest.update(as_text("".join(self.consumed)).encode())
-        self.consumed.clear()
-        return self._digest.hexdigest()

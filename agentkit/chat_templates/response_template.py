@@ -62,7 +62,8 @@ class ResponseTemplate:
     `qwen3_coder`), and the calls of a list after the first call (`mistral`).
 
     Args:
-        spec: Declaration with the keys `start_anchor` (or `start_anchor_pattern`), `fields` and `defaults`.
+        spec: Declaration as a dict. `start_anchor` (or `start_anchor_pattern`) is the text in the prompt after
+            which a reply starts. `fields` has the fields by name, and `defaults` has their default values.
 
     Attributes:
         spec: The declaration.
@@ -131,9 +132,9 @@ class ResponseTemplate:
         stay text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the metadata of
         the block contains the text as `reply_text`. A call without a name becomes a text block. Text after the end
         marker of the reply is in `metadata["reply"]["behind_end"]`. Text that belongs to no field is in
-        `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field. The ids of calls are
-        those that the model wrote. If the model wrote no id, the id depends on the prompt and the text before the
-        call.
+        `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field. A call keeps
+        the id that the model wrote. If there is no id, or an earlier call has the same id, the new id depends on
+        the prompt and the text before the call.
 
         Args:
             text: Text that the model wrote.

@@ -185,7 +185,8 @@ class TemplateProbe:
     def writes_late_system(self) -> bool:
         """Returns True if the template writes a system message after other messages.
 
-        A template that writes system messages at the start must write both system messages.
+        If the template writes a system message at the start, it must write this message and the later one in the
+        same conversation.
         """
         late = [_USER, _REPLY, _message("system", "Otherword"), _USER]
         if self.writes_system:

@@ -14,9 +14,11 @@ class TemplateReport:
     Attributes:
         system: True if the template writes a system message at the start.
         several_system: True if the template writes two system messages at the start.
-        late_system: True if the template writes a system message after other messages. A template that writes
-            system messages at the start must write both system messages.
-        consecutive_roles: True if the template writes two messages of a user, or of an assistant, in a row.
+        late_system: True if the template writes a system message after other messages. If the template
+            writes a system message at the start, it must write this message and the later one in the same
+            conversation.
+        consecutive_roles: True if the template writes two messages of a user in a row, and also two messages of an
+            assistant in a row.
         assistant_first: True if the template writes a conversation that starts with a message of an assistant.
         needs_user: True if the template writes some messages only if there is also a message of a user.
         generation_prompt: True if `add_generation_prompt` changes the text.
@@ -32,7 +34,7 @@ class TemplateReport:
             Mistral's templates do.
         results: True if the template writes tool results.
         thinking: True if the template writes the thinking of the last message.
-        call_thinking: True if the template writes the thinking of a message with tool calls, before its results.
+        call_thinking: True if the template writes the thinking of a message with tool calls whose results follow.
         earlier_thinking: True if the template also writes the thinking of replies before the last message of a
             user.
         parts: True if the template writes content that is a list of parts.
@@ -51,8 +53,8 @@ class TemplateReport:
             regex is not installed. White space around markers, and JSON arguments that the model does not write
             as the template does (such as `{"a":1}` and `{"a": 1}`), are not compared: they can change.
         round_trip_losses: Kinds of replies whose text changes or is incomplete after parsing and rendering:
-            `text`, `thinking`, `call`, `text and call`, `several calls` or `bare text`, which is text without the
-            tags of empty thinking that the template writes.
+            `text`, `thinking`, `call`, `text and call`, `several calls` or `bare text`. A bare text is a reply
+            without the tags of empty thinking (`<think></think>`) that the template adds to it.
     """
 
     system: bool
