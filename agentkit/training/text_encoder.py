@@ -104,8 +104,9 @@ _get_end: Final = itemgetter(1)
 def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: str, stop: str) -> tuple[int, int]:
     """Returns the span of the tokens whose characters are all between two positions of a text.
 
-    A stop token that ends at the second position is included even if its token also contains the white space after
-    the stop token. If there is no token between the positions, the end of the span is not after its start.
+    A stop token is included even if its token also contains the white space before the first position (`lstrip` of
+    an added token) or after the second position (`rstrip`). If there is no token between the positions, the end of
+    the span is not after its start.
 
     Args:
         offsets: Offsets of the tokens.
@@ -118,6 +119,10 @@ def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: 
     last = bisect_right(offsets, end, key=_get_end)
     while first < last and offsets[first][1] <= start:  # skip a token that ends at the start position
         first += 1
+    if stop and first > 0 and start < offsets[first - 1][1]:
+        token_start, token_end = offsets[first - 1]
+        if text[token_start:start].isspace() and text[start:token_end].strip() == stop:
+            first -= 1
     if last < len(offsets) and offsets[last][0] < end and is_stop_token(text, end, offsets[last][1], stop):
         last += 1
     return first, last

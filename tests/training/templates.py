@@ -75,7 +75,7 @@ def list_trained(tokenized: TokenizedSample) -> list[str]:
     return [decode(tokenized.ids[start:end]) for start, end in tokenized.spans]
 
 
-def create_tokenizer(texts: list[str], *, trim: bool = False, rstrip: bool = False) -> Any:
+def create_tokenizer(texts: list[str], *, trim: bool = False, lstrip: bool = False, rstrip: bool = False) -> Any:
     """Returns a byte-level tokenizer that is trained on texts."""
     tokenizer = cast("Any", tokenizers).Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -86,5 +86,5 @@ def create_tokenizer(texts: list[str], *, trim: bool = False, rstrip: bool = Fal
     trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     words = ("<|im_start|>", "<|im_end|>")
-    tokenizer.add_special_tokens([AddedToken(word, special=True, rstrip=rstrip) for word in words])
+    tokenizer.add_special_tokens([AddedToken(word, special=True, lstrip=lstrip, rstrip=rstrip) for word in words])
     return tokenizer

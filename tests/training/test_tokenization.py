@@ -496,6 +496,17 @@ def test_a_stop_token_that_contains_the_next_white_space_is_trained(template: Ch
     assert tokenize(Sample(msgs, tokens={1: tokenized.ids[first]}), template, tokenizer) == tokenized
 
 
+@pytest.mark.parametrize("template", [MARKED, UNMARKED])
+def test_the_stop_token_of_a_blank_reply_is_trained_if_its_token_contains_white_space(
+    template: ChatTemplate,
+) -> None:
+    for text, trim, rstrip in product(("", " ", "\n", "There."), (False, True), (False, True)):
+        tokenizer = create_tokenizer(["Where is it?"], trim=trim, lstrip=True, rstrip=rstrip)
+        tokenized = tokenize(Sample([MSGS[1], Msg("Friday", text, "assistant")] * 2), template, tokenizer)
+        trained = [tokenizer.decode(tokenized.ids[a:b], skip_special_tokens=False) for a, b in tokenized.spans]
+        assert trained == [text.strip() + "<|im_end|>"] * 2
+
+
 def test_a_tokenizer_that_cuts_pads_or_splits_is_refused() -> None:
     tokenizer = create_tokenizer(["Where?"])
     tokenizer.enable_truncation(5)
