@@ -38,6 +38,8 @@ _REPLY_KEYS: Final = _TEXT_KEYS | {"tool_calls", "function_call", "refusal", *_T
 _WRAPPER_KEYS: Final = frozenset({"id", "function"})
 _FUNCTION_KEYS: Final = {key: frozenset({"name", key}) for key in ("arguments", "parameters")}
 _CALL_KEYS: Final = {key: keys | {"id"} for key, keys in _FUNCTION_KEYS.items()}
+_CODE_TOOL: Final = "code_interpreter"
+"""Built-in tool of Llama 3.1 that runs code (llama-models: `BuiltinTool.code_interpreter`)."""
 _TEXT_ROLES: Final = ("user", "assistant", "system")
 _RESULT_ROLES: Final = ("tool", "function", "ipython")
 
@@ -128,13 +130,14 @@ class ChatMessageReader:
         thinking = next((get_text(values, key, place) for key in _THINKING if values.get(key)), "")
         blocks: list[Block] = [ThinkingBlock(thinking)] if thinking else []
         calls = get_list(values, "tool_calls", place)
-        content = values.get("content")
         function_call = values.get("function_call")
         has_call = not is_missing(function_call)
-        if values.get("ipython") and not calls and isinstance(content, str) and (call := _parse_call(content)):
-            content, calls = None, [call]
-        if content != "" or not (blocks or calls or has_call):
-            blocks += self.content.read(content, f"{place}.content")
+        content = self.content.read(values.get("content"), f"{place}.content")
+        text = join_blocks(content)
+        if _has_ipython(values) and not (calls or has_call) and isinstance(text, str) and text.strip():
+            content, calls = [], [_parse_call(text)]
+        if values.get("content") != "" or not (blocks or calls or has_call):
+            blocks += content
         if refusal := get_text(values, "refusal", place):
             blocks.append(TextBlock(refusal, metadata={"refusal": True}))
         if has_call:
@@ -275,18 +278,27 @@ def _list_unread(values: dict[str, Any], blocks: Sequence[Block]) -> list[str]:
     thinking = next((block.thinking for block in blocks if isinstance(block, ThinkingBlock)), "")
     unread: list[str] = [key for key in _THINKING if key in values and values[key] not in (None, "", thinking)]
     unread += [key for key in ("ipython", "eot") if values.get(key) not in (None, True, False)]
-    if values.get("ipython") is True and not any(isinstance(block, ToolUseBlock) for block in blocks):
+    if _has_ipython(values) and not any(isinstance(block, ToolUseBlock) for block in blocks):
         unread.append("ipython")
     return unread
 
 
-def _parse_call(text: str) -> dict[str, Any] | None:
-    """Parses the text of a tool call in a row of torchtune. Returns None for any other text."""
+def _has_ipython(values: dict[str, Any]) -> bool:
+    """Returns True if the key `ipython` of torchtune marks the message as a tool call."""
+    return values.get("ipython") in (True, 1)
+
+
+def _parse_call(text: str) -> dict[str, Any]:
+    """Returns the tool call that a text in a row of torchtune contains.
+
+    The text is a JSON object with the name of the tool, or code. As in the format of Llama 3.1, code is a call of
+    the built-in tool `code_interpreter`.
+    """
     try:
         call = as_object(json.loads(text))
     except (ValueError, RecursionError):
-        return None
-    return call if isinstance(call.get("name"), str) else None
+        call = {}
+    return call if isinstance(call.get("name"), str) else {"name": _CODE_TOOL, "arguments": {"code": text}}
 
 
 def read_weight(values: Mapping[str, Any], place: str) -> Weight:

@@ -100,9 +100,23 @@ def test_all_thinking_of_a_reply_is_kept() -> None:
     assert (msg.thinking, msg.metadata) == ("a", {"reasoning": "b"})
 
 
-def test_ipython_of_a_text_is_kept() -> None:
-    (msg,) = load("openai", {"role": "assistant", "content": "print(1)", "ipython": True, "eot": False}).msgs
-    assert (msg.text, msg.metadata) == ("print(1)", {"ipython": True})
+@each_case("content", ["f(1)", '{"a": 1}', [{"type": "text", "content": "f(1)"}]])
+def test_code_of_ipython_is_a_call_of_the_code_interpreter(content: Any) -> None:
+    code = content if isinstance(content, str) else "f(1)"
+    call = {"role": "assistant", "content": content, "ipython": True, "eot": False}
+    sample = load("openai", {"role": "user", "content": "Run."}, call, {"role": "ipython", "content": "R"})
+    assert sample.msgs[1].content == (ToolUseBlock("call_1", "code_interpreter", {"code": code}),)
+    assert sample.msgs[2].content == (ToolResultBlock("call_1", "code_interpreter", "R"),)
+    assert list(load_rows("openai", dump_rows("openai", [sample]))) == [sample]
+
+
+def test_ipython_of_a_message_without_a_call_is_kept() -> None:
+    fields: dict[str, Any] = {"role": "assistant", "ipython": True}
+    image = [{"type": "image_url", "image_url": {"url": "a.png"}}]
+    odd = {**fields, "content": "f(1)", "ipython": "yes"}
+    msgs = load("openai", {**fields, "content": " "}, {**fields, "content": image}, odd).msgs
+    assert [msg.metadata for msg in msgs] == [{"ipython": True}, {"ipython": True}, {"ipython": "yes"}]
+    assert msgs[2].text == "f(1)"
 
 
 @each_case(
