@@ -421,7 +421,7 @@ QUADRATIC = (
 
 def test_the_limit_of_loops_over_all_pairs_of_messages_grows_with_the_messages() -> None:
     values = {"messages": [{"role": "user", "content": "Hi."}] * 100}
-    with patch.object(limits, "_MAX_STEPS", 50_000):
+    with patch.object(limits, "_MAX_STEPS", 250_000):
         assert model_environment().from_string(QUADRATIC).render(values) == "100"
         printing = QUADRATIC.replace("{% if", "{{ '' }}{% if")
         assert model_environment().from_string(printing).render(values) == "100"
@@ -430,7 +430,7 @@ def test_the_limit_of_loops_over_all_pairs_of_messages_grows_with_the_messages()
             ("in messages %}{% if", "in messages * 30 %}{% if"),
         ):
             template = model_environment().from_string(QUADRATIC.replace(old, new))
-            with pytest.raises(TemplateRuntimeError, match="too slow"):
+            with pytest.raises(TemplateRuntimeError, match="limit of 750,000 steps"):
                 template.render(values)
 
 

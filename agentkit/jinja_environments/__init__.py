@@ -8,15 +8,15 @@ Limits. A rendering has at most 100,000,000 steps, so it needs at most a few sec
 
 | operation | steps |
 |---|---|
-| a node of the template runs | 3 |
-| a function is called | 100 |
+| a node of the template's syntax tree runs | 3 |
+| a function, a macro or an uncommon method is called | 100 |
 | a text is created | 1 for each character |
 | a list is created | 20 for each item |
 | a text is read | 1 for each 8 characters |
 
 The steps of loops that print nothing are counted separately, because such loops need time, but no memory. Both
 limits grow by 50 steps for each pair of messages, so that a template can compare each message with all other
-messages. A rendering of 2,000 messages can thus need five times the time and the memory.
+messages. A rendering of 2,000 messages can thus need three times the time and the memory.
 
 These limits apply too:
 
@@ -33,8 +33,8 @@ the limit on all machines.
 
 To read the source, start with `environments`. `limits` counts the steps. `template_code` writes the Python code of
 templates. `sandbox_access` has the rules for attributes and calls. `filters` has the filters `yaml`, `json` and
-`tojson`. `chat_rendering` renders chat templates. `prefix_rendering` renders the first messages of a conversation,
-for each number of messages. `recorded_template` and `loop_recorder` let its renderings skip equal iterations.
+`tojson`. `chat_rendering` renders chat templates. `prefix_rendering` renders `messages[:1]`, `messages[:2]` and so
+on. `recorded_template` and `loop_recorder` let these renderings reuse equal iterations of loops.
 """
 
 from __future__ import annotations

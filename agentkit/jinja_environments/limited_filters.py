@@ -32,7 +32,7 @@ _Check: TypeAlias = Callable[..., Any]
 
 _CONTAINERS: Final[Any] = (list, tuple, dict)
 _FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length", "trim"})
-"""Filters that neither read nor create a large value, or count their steps."""
+"""Filters that neither read nor create large values, and filters that count their steps themselves."""
 _WRITERS: Final = frozenset({"soft_str", "write_chat_json", "write_json", "write_yaml"})
 """Functions of filters that write a value as text. Only the result is counted, because it is the larger part."""
 _COMPARISONS: Final = frozenset(

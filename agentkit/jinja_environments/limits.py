@@ -23,8 +23,8 @@ __all__ = [
     "count_items",
     "count_member_test",
     "count_read",
+    "count_silent_steps",
     "count_steps",
-    "count_tests",
     "count_text",
     "end_rendering",
     "enter_call",
@@ -38,7 +38,6 @@ __all__ = [
 
 _MAX_STEPS: Final = 100_000_000
 _PAIR: Final = 50  # further steps for each pair of messages, because some templates scan all messages for each
-_TOO_SLOW: Final = "the template is too slow or its values are too large"
 _MAX_SIZE: Final = 10_000_000  # maximum number of characters of a text, or of all texts in a list or dict
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
 _MAX_BITS: Final = 100_000  # maximum number of bits of an integer
@@ -58,16 +57,18 @@ class _Rendering:
     """Counters of one rendering, and a cache of sizes.
 
     Attributes:
+        limit: Maximum number of steps, and also of steps of loops that print nothing.
         steps: Number of remaining steps.
-        tests: Number of remaining steps of loops that print nothing.
+        silent_steps: Number of remaining steps of loops that print nothing.
         nesting: Number of calls that have not ended.
         sizes: Size and nesting of each list and dict, by its id. The value itself is the last item.
     """
 
-    __slots__ = ("nesting", "sizes", "steps", "tests")
+    __slots__ = ("limit", "nesting", "silent_steps", "sizes", "steps")
 
     def __init__(self, length: int) -> None:
-        self.steps = self.tests = (max_steps.get() or _MAX_STEPS) + _PAIR * length * length
+        self.limit = (max_steps.get() or _MAX_STEPS) + _PAIR * length * length
+        self.steps = self.silent_steps = self.limit
         self.nesting = 0
         # The values are stored too, so that no other object can have the id of a value.
         self.sizes: dict[int, tuple[int, int, object]] = {}
@@ -111,15 +112,15 @@ def count_steps(steps: int) -> None:
     rendering = _rendering.get()
     rendering.steps -= steps
     if rendering.steps < 0:
-        raise_error(f"{_TOO_SLOW}. The rendering has too many steps")
+        raise_error(f"the rendering exceeds the limit of {rendering.limit:,} steps")
 
 
-def count_tests(steps: int) -> None:
+def count_silent_steps(steps: int) -> None:
     """Counts steps of a loop that prints nothing. The limit allows a loop over all pairs of messages."""
     rendering = _rendering.get()
-    rendering.tests -= steps
-    if rendering.tests < 0:
-        raise_error(f"{_TOO_SLOW}. Its loops have too many steps")
+    rendering.silent_steps -= steps
+    if rendering.silent_steps < 0:
+        raise_error(f"the loops of the template exceed the limit of {rendering.limit:,} steps")
 
 
 def count_items(items: Iterable[Any], cost: int = ITEM_SIZE) -> Iterator[Any]:

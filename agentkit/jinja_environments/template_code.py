@@ -38,7 +38,7 @@ _UNCOUNTED: Final = frozenset({"Const", "Keyword", "Operand", "TemplateData"})
 _BODIES: Final = frozenset({"Block", "CallBlock", "For", "Macro", "Template"})
 _IMPORTS: Final = """\
 from agentkit.jinja_environments.functions import raise_error
-from agentkit.jinja_environments.limits import count_member_test, count_read, count_steps, count_tests
+from agentkit.jinja_environments.limits import count_member_test, count_read, count_silent_steps, count_steps
 from agentkit.jinja_environments.limits import measure, measure_slice
 from agentkit.jinja_environments.operators import add, concatenate
 from agentkit.jinja_environments.text_methods import call_text_method"""
@@ -72,7 +72,7 @@ def count_bodies(node: Any) -> int:
     from jinja2 import nodes
 
     steps = _STEPS * (_BODY + sum(map(count_bodies, node.body)))
-    counter = "count_steps" if any(map(_prints, node.body)) else "count_tests"
+    counter = "count_steps" if any(map(_prints, node.body)) else "count_silent_steps"
     node.body.insert(0, nodes.ExprStmt(nodes.Keyword(counter, nodes.Const(steps)), lineno=node.lineno))
     if kind == "For" and node.test is not None:
         node.test = _apply_filter(node.test, "count_item")

@@ -20,7 +20,7 @@ __all__ = [
 DICT_NAMES: Final = frozenset(dir(dict))
 """Names of the attributes of dicts. In a chat template, `message.items` is a method and not the value of a key."""
 FREE_METHODS: Final = {"endswith": "str", "get": "dict", "startswith": "str"}
-"""Types of values by the name of a method that reads only a small part of the value."""
+"""Methods that read only a small part of their value, each with the type of the value."""
 REFUSED_METHODS: Final = frozenset(
     {"encode", "expandtabs", "from_bytes", "maketrans", "striptags", "to_bytes", "translate"}
 )
