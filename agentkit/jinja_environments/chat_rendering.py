@@ -2,25 +2,19 @@
 
 The rules are those of `apply_chat_template` in transformers 5 (`transformers/utils/chat_template_utils.py`). The
 tests compare the texts of agentkit and transformers.
-
-Spans
-    Templates for training put the text that the model writes into a block `generation`. The environment prints a
-    control character at the start and at the end of such a block. `render_chat` removes the characters and returns
-    their positions. This works in macros too, where transformers finds wrong positions. If the template captures
-    the output of a block, for example with `set`, the characters could change what a filter does. Then the
-    template is also rendered without these characters. If the two texts differ, the result has no positions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from agentkit.errors import TemplateError
 from agentkit.jinja_environments.environments import model_environment
 from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
+from agentkit.jinja_environments.generation_spans import MARKS, Mark, choose_marks, remove_marks
 
 if TYPE_CHECKING:
     from jinja2 import Template, TemplateSyntaxError
@@ -31,10 +25,8 @@ __all__ = [
     "ChatVariables",
     "Rendering",
     "build_values",
-    "choose_marks",
     "compile_chat",
     "list_literals",
-    "list_texts",
     "refuse_rendering",
     "render_chat",
 ]
@@ -46,8 +38,6 @@ _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 _REASONING_KEYS: Final = frozenset(_REASONING)
 _GENERATION: Final = re.compile(r"\{%[-+]?\s*generation\b")
 _MAX_SOURCE: Final = 1_000_000  # maximum number of characters of a template
-_MARKS: Final = ("\x02", "\x03")  # characters that mark a span, if no value contains them
-_FIRST_MARK: Final = 0x10FF00  # first private-use character that marks a span if a value contains one of `_MARKS`
 
 
 class Rendering(NamedTuple):
@@ -179,14 +169,14 @@ def _get_syntax_error() -> type[TemplateSyntaxError]:
 def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Rendering:
     if not code.has_spans:
         return Rendering(_render_text(code.template, values, name))
-    start, end = map(_Mark, _MARKS)
+    start, end = map(Mark, MARKS)
     marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
-    rendering = _remove_marks(marked, *_MARKS)
+    rendering = Rendering(*remove_marks(marked, *MARKS))
     if len(marked) - len(rendering.text) != start.count_prints() + end.count_prints():
         # A value contains one of the characters, or a filter changed the characters.
         marks = choose_marks(values)
         marked = _render_text(code.template, {**values, SPAN_START: marks[0], SPAN_END: marks[1]}, name)
-        rendering = _remove_marks(marked, *marks)
+        rendering = Rendering(*remove_marks(marked, *marks))
     if code.captures_spans:
         text = _render_text(code.template, values, name)
         return rendering if rendering.text == text else Rendering(text)
@@ -209,72 +199,6 @@ def refuse_rendering(name: str, error: Exception) -> NoReturn:
         traceback = traceback.tb_next
     reason = "the template is nested too deeply" if isinstance(error, RecursionError) else str(error)
     raise TemplateError(name, reason or type(error).__name__, line) from error
-
-
-# -- spans -------------------------------------------------------------------------------------------------------
-
-
-class _Mark:
-    """Character at the start or at the end of a span, with the number of times that the template prints it."""
-
-    __slots__ = ("_character", "_count")
-
-    def __init__(self, character: str) -> None:
-        self._character = character
-        self._count = 0
-
-    def __str__(self) -> str:
-        self._count += 1
-        return self._character
-
-    def count_prints(self) -> int:
-        """Returns the number of times that the template printed the character."""
-        return self._count
-
-
-def choose_marks(values: Any) -> tuple[str, str]:
-    """Returns two private-use characters that none of the values contains."""
-    texts = [*list_texts(values)]
-    code = _FIRST_MARK
-    while any(chr(code) in text or chr(code + 1) in text for text in texts):
-        code += 2
-    return chr(code), chr(code + 1)
-
-
-def list_texts(value: Any) -> Iterator[str]:
-    """Yields all texts in a JSON value, and the keys of its objects."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, item in cast("Mapping[str, Any]", value).items():
-            yield key
-            yield from list_texts(item)
-    elif isinstance(value, list | tuple):
-        for item in cast("Iterable[Any]", value):
-            yield from list_texts(item)
-
-
-def _remove_marks(marked: str, start: str, end: str) -> Rendering:
-    spans: list[tuple[int, int]] = []
-    texts: list[str] = []
-    depth = opened = removed = index = 0
-    opening, closing = marked.find(start), marked.find(end)
-    while opening >= 0 or closing >= 0:
-        if 0 <= opening < closing or closing < 0:
-            texts.append(marked[index:opening])
-            index = opening + 1
-            opened = opened if depth else opening - removed
-            depth += 1
-            opening = marked.find(start, index)
-        else:
-            texts.append(marked[index:closing])
-            index = closing + 1
-            depth -= 1
-            if not depth:
-                spans.append((opened, closing - removed))
-            closing = marked.find(end, index)
-        removed += 1
-    return Rendering("".join([*texts, marked[index:]]), tuple(spans))
 
 
 # -- messages ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,84 @@
+"""Spans: the positions of the texts in blocks `{% generation %}` of a chat template.
+
+Templates for training put the text that the model writes into a block `generation`. The environment prints a
+control character at the start and at the end of such a block. `render_chat` removes the characters and returns
+their positions. This works in macros too, where transformers finds wrong positions. If the template captures
+the output of a block, for example with `set`, the characters could change what a filter does. Then the
+template is also rendered without these characters. If the two texts differ, the result has no positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+__all__ = ["MARKS", "Mark", "choose_marks", "remove_marks"]
+
+MARKS: Final = ("\x02", "\x03")
+"""Characters at the start and at the end of a span, if no value contains them."""
+
+_FIRST_MARK: Final = 0x10FF00  # first private-use character that marks a span if a value contains one of `MARKS`
+
+
+class Mark:
+    """Character at the start or at the end of a span, with the number of times that the template prints it."""
+
+    __slots__ = ("_character", "_count")
+
+    def __init__(self, character: str) -> None:
+        self._character = character
+        self._count = 0
+
+    def __str__(self) -> str:
+        self._count += 1
+        return self._character
+
+    def count_prints(self) -> int:
+        """Returns the number of times that the template printed the character."""
+        return self._count
+
+
+def choose_marks(values: Any) -> tuple[str, str]:
+    """Returns two private-use characters that none of the values contains."""
+    texts = [*_list_texts(values)]
+    code = _FIRST_MARK
+    while any(chr(code) in text or chr(code + 1) in text for text in texts):
+        code += 2
+    return chr(code), chr(code + 1)
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    """Yields all texts in a JSON value, and the keys of its objects."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield key
+            yield from _list_texts(item)
+    elif isinstance(value, list | tuple):
+        for item in cast("Iterable[Any]", value):
+            yield from _list_texts(item)
+
+
+def remove_marks(marked: str, start: str, end: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Removes the characters at the start and at the end of spans. Returns the text and the spans in the text."""
+    spans: list[tuple[int, int]] = []
+    texts: list[str] = []
+    depth = opened = removed = index = 0
+    opening, closing = marked.find(start), marked.find(end)
+    while opening >= 0 or closing >= 0:
+        if 0 <= opening < closing or closing < 0:
+            texts.append(marked[index:opening])
+            index = opening + 1
+            opened = opened if depth else opening - removed
+            depth += 1
+            opening = marked.find(start, index)
+        else:
+            texts.append(marked[index:closing])
+            index = closing + 1
+            depth -= 1
+            if not depth:
+                spans.append((opened, closing - removed))
+            closing = marked.find(end, index)
+        removed += 1
+    return "".join([*texts, marked[index:]]), tuple(spans)
