@@ -53,6 +53,8 @@ def create_chat_sample(
     """
     if system is not None:
         msgs, weights = replace_weighted_system(msgs, weights, system)
+    if len(row) == 1:  # fast path: the row has only its messages
+        return build_trusted_sample(tuple(msgs), (), weights, {})
     return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, columns))
 
 

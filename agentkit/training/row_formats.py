@@ -135,8 +135,6 @@ def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, A
     Raises:
         MessageError: JSON cannot represent a value.
     """
-    if not row.keys() - columns:  # fast path
-        return {}
     extra = get_others(row, frozenset(columns), "")
     return cast("dict[str, Any]", copy_json(extra)) if extra else {}
 

@@ -30,8 +30,6 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     Raises:
         MessageError: The column does not contain tools, or both columns contain tools.
     """
-    if row.keys().isdisjoint(TOOL_COLUMNS):  # fast path
-        return ()
     keys = [key for key in TOOL_COLUMNS if not is_missing(row.get(key))]
     if not keys:
         return ()
