@@ -94,7 +94,7 @@ def _find_tagged_thinking(rendered: ReplySpans, places: Mapping[int, Collection[
     for index in rendered.all_replies:
         try:
             replies = rendered.find_reply(index)
-        except MessageError:  # later messages change this reply, so the reply is not trained
+        except (MessageError, TemplateError):  # later messages change this reply, so the reply is not trained
             continue
         content = re.escape(_get_content(rendered, index, places.get(index, ())))
         pattern = re.compile(rf"\s*(?:{opening})?\s*(?:{content})?\s*{closing}\s*")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agentkit.chat_templates.chat_template import ChatTemplate
-from agentkit.errors import AgentkitError, MessageError
+from agentkit.errors import AgentkitError, MessageError, TemplateError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
@@ -22,7 +22,7 @@ from agentkit.training.text_spans import Span
 __all__ = ["StopTokens", "train_stop_tokens"]
 
 _ADVICE: Final = (
-    "Pass stop_tokens= with the tokens that end a reply of the model (`eos_token_id` in generation_config.json). "
+    "Pass stop_tokens= with the texts of the tokens that end a reply (`eos_token_id` in generation_config.json). "
     "Pass an empty list to train replies without a stop token."
 )
 _USER: Final = Msg("user", "Userword", "user")
@@ -90,7 +90,7 @@ def _find_trained_end(rendered: ReplySpans, index: int, trained: Sequence[Span])
     """Returns the end of a reply. Returns None if the end is not trained, or if the reply has a stop token."""
     try:
         spans = rendered.find_reply(index)
-    except MessageError:  # later messages change this reply, so the reply is not trained
+    except (MessageError, TemplateError):  # later messages change this reply, so the reply is not trained
         return None
     if not spans:
         return None

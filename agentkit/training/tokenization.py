@@ -87,10 +87,10 @@ def tokenize(
     A token is trained if all its characters are trained. The stop token after a trained reply is trained too,
     unless the reply was cut off (`Msg.finish_reason`). `Sample.weights` override `train_on`.
 
-    Some templates write no stop token after a reply. Then pass `stop_tokens`: the tokens with which the model ends
-    a reply (`eos_token_id` in `generation_config.json`). If the tag of the next turn is one of these tokens, as
-    for GLM-4.5, the tag is trained. At the end of the text, `tokenize` adds the tag that the next turn would have,
-    or the first of the tokens.
+    Some templates write no stop token after a reply. Then pass `stop_tokens`: the texts of the tokens with which
+    the model ends a reply (`eos_token_id` in `generation_config.json`). If the tag of the next turn is one of
+    these tokens, as for GLM-4.5, the tag is trained. At the end of the text, `tokenize` adds the tag that the next
+    turn would have, or the first of the tokens.
 
     A template can mark replies with `{% generation %}` blocks. With other templates, `tokenize` also renders the
     conversation up to the start and up to the end of each reply. These renderings are slow for long conversations
@@ -127,8 +127,9 @@ def tokenize(
         side: Side on which tokens are removed. `right` keeps the first tokens, and `left` keeps the last tokens.
         now: Time that the template reads. None means the time in the sample's variable `now`, or the current local
             time if there is no such variable.
-        stop_tokens: Stop tokens of the model, for replies after which the template writes no stop token. None
-            raises an error for such replies. An empty list trains them without a stop token, and reports a loss.
+        stop_tokens: Texts of the stop tokens of the model, for replies after which the template writes no stop
+            token. None raises an error for such replies. An empty list trains these replies without a stop token,
+            and reports a loss for each.
 
     Returns:
         The token ids, the loss mask, the labels, the trained spans, and the losses.
