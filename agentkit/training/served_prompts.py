@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from anyio.from_thread import start_blocking_portal
@@ -132,9 +133,11 @@ def _check_prompt(formatter: ChatTemplateFormatter, prompt: ServedPrompt) -> Non
     Raises:
         MessageError: The chat template writes a different text.
     """
-    template = formatter.template
+    template, variables = formatter.template, dict(formatter.variables)
+    if isinstance(now := variables.get("now"), datetime):
+        variables["now"] = datetime.fromisoformat(now.isoformat())  # a sample stores the time as text
     text: Any = template.render(
-        prompt.msgs, tools=prompt.tools, add_generation_prompt=True, validate=False, **formatter.variables
+        prompt.msgs, tools=prompt.tools, add_generation_prompt=True, validate=False, **variables
     ).text
     bos = template.special_tokens.get("bos_token") or ""
     if (text.removeprefix(bos) if formatter.server_adds_bos else text) != prompt.request["prompt"]:

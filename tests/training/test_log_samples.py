@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from itertools import chain
 from typing import Any, Final
 
@@ -149,6 +149,13 @@ def test_the_time_of_the_formatter_belongs_to_the_sample() -> None:
         (stored,) = load_rows("openai", [json.loads(json.dumps(row)) for row in dump_rows("openai", [sample])])
         for item in (sample, stored):
             assert decode(tokenize(item, template, encode).ids).startswith(request["prompt"])
+
+
+def test_a_time_zone_whose_name_iso_text_cannot_represent_is_an_error() -> None:
+    template = ChatTemplate(f"{{{{ strftime_now('%Z') }}}}{MARKED.jinja}", name="clock")
+    now = datetime(2001, 1, 2, tzinfo=timezone(timedelta(hours=1), "CET"))
+    with pytest.raises(MessageError, match="writes different texts for the sample and the request"):
+        next(samples_from_log(LOG[:3], formatter=template.formatter(variables={"now": now})))
 
 
 def test_other_formatters_give_their_messages() -> None:
