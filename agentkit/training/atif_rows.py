@@ -121,7 +121,11 @@ class _StepReader:
         texts = [] if is_empty else content
         blocks = [*([ThinkingBlock(thinking)] if thinking else []), *texts, *calls]
         metrics = {**as_object(step.get("metrics"))}
-        if metrics.get("completion_token_ids"):
+        ids = get_list(metrics, "completion_token_ids", f"{place}.metrics")
+        if not all(type(id) is int and id >= 0 for id in ids):
+            reason = f"expected integers of at least 0, got {shorten_repr(ids, 60)}"
+            refuse(f"{place}.metrics.completion_token_ids", reason)
+        if ids:
             self.tokens[len(self.msgs)] = metrics.pop("completion_token_ids")
             step = {**step, "metrics": metrics or None}
         is_copied = step.get("is_copied_context") or step.get("llm_call_count") == 0

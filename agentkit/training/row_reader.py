@@ -164,9 +164,9 @@ def load_rows(
 
     The formats have the following columns:
 
-    - `openai`: `messages`, and optionally `tools` and `images`. Replies can have tool calls and a `weight`. Also
-      rows of torchtune, whose messages have the keys `masked`, `ipython` and `eot`. With `ipython`, a text that is
-      not a tool call in JSON is a call of `code_interpreter`, with the text as the argument `code`.
+    - `openai`: `messages`, and optionally `tools` and `images`. Replies can have tool calls, a `refusal` and a
+      `weight`. Also rows of torchtune, whose messages have the keys `masked`, `ipython` and `eot`. With `ipython`,
+      a text that is not a tool call in JSON becomes a call of `code_interpreter` with the argument `code`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
       `conversations`. Only the replies in `completion` are trained. trl trains all messages in `completion`.
     - `dspy`: rows of `format_finetune_data` of DSPy.

@@ -48,6 +48,13 @@ def test_fields_of_steps_calls_and_results_survive() -> None:
             r"steps\[0\].message\[0\]: the image has no path",
         ),
         ({"extra": {"weight": 5}}, r"steps\[0\].extra.weight: expected 0 or 1, got 5"),
+        *(
+            (
+                {"source": "agent", "metrics": {"completion_token_ids": ids}},
+                r"steps\[0\].metrics.completion_token_ids: expected ",
+            )
+            for ids in ("7", [-1], [True])
+        ),
         ({"reasoning_content": "Hm."}, r"steps\[0\].reasoning_content: only steps with the source 'agent'"),
     ],
 )
