@@ -200,8 +200,8 @@ UNBOUNDED: Final = {
     "agentkit.chat_templates.builtin_templates._read",  # one entry for each built-in template
     "agentkit.jinja_environments.chat_rendering._get_environment",
     "agentkit.jinja_environments.functions.get_namespace_class",
-    "agentkit.jinja_environments.loop_recorder._get_types",
-    "agentkit.jinja_environments.loop_recorder.get_recorded_namespace",
+    "agentkit.jinja_environments.trace_recorder._get_types",
+    "agentkit.jinja_environments.trace_recorder.get_recorded_namespace",
     "agentkit.jinja_environments.recorded_template._get_environment",
     "agentkit.jinja_environments.yaml_texts._get_dumper_class",
     "agentkit.jinja_environments.generation_block.get_generation_block",

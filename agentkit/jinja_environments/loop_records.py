@@ -1,8 +1,7 @@
 """`LoopRecord`: iterations of a loop over messages, with the values that they read and the text that they print.
 
-A step is an iteration of a loop, or the part of a template between two loops. A step depends on the messages, the
-number of messages, and the attributes of namespaces that the step reads. If another rendering has the same values,
-the step would do the same again.
+An iteration depends on the messages, the number of messages, and the attributes of namespaces that it reads. If
+another rendering has the same values, the iteration would do the same again. `loop_recorder` has an example.
 """
 
 from __future__ import annotations
@@ -13,13 +12,10 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Attribute", "LENGTH", "LoopRecord", "LoopText", "Step", "ValueRange", "find_range"]
+__all__ = ["Attribute", "LoopRecord", "LoopText", "Trace", "ValueRange", "find_range"]
 
 Attribute: TypeAlias = tuple[int, str]
 """Number of a namespace, and the name of one of its attributes."""
-
-LENGTH: Final[Attribute] = (-1, "number of messages")
-"""Stands for the number of messages in the conditions of a step."""
 
 
 class ValueRange(NamedTuple):
@@ -28,30 +24,42 @@ class ValueRange(NamedTuple):
     low: float
     high: float
 
+    def intersect(self, other: ValueRange) -> ValueRange:
+        """Returns the range of the integers that both ranges contain."""
+        return ValueRange(max(self.low, other.low), min(self.high, other.high))
 
-class Step:
-    """Iteration of a loop, or the part of a template between two loops.
+
+_ALL: Final = ValueRange(-inf, inf)
+
+
+class Trace:
+    """Values that a part or an iteration read and set.
 
     Attributes:
-        known: Attributes that earlier iterations of the loop set.
-        conditions: For each attribute that the step read, the value that the attribute must have before the step
-            (before the loop for an iteration), or a range of such values. Also the range of the number of
-            messages.
-        writes: Attributes that the step set, and their values.
-        text: Text that the step printed. Empty for an iteration.
+        earlier_writes: Attributes that earlier iterations of the loop set. The trace has no conditions for them.
+        length: Numbers of messages for which the part or iteration does the same.
+        conditions: For each attribute that was read, the value that the attribute must have before the part
+            (before the loop for an iteration), or a range of such values.
+        writes: Attributes that were set, and their values.
+        text: Text that the part printed. Empty for an iteration, whose text is in the `LoopRecord`.
     """
 
-    __slots__ = ("conditions", "known", "text", "writes")
+    __slots__ = ("conditions", "earlier_writes", "length", "text", "writes")
 
-    def __init__(self, known: Mapping[Attribute, Any]) -> None:
-        self.known = known
+    def __init__(self, earlier_writes: Mapping[Attribute, Any]) -> None:
+        self.earlier_writes = earlier_writes
+        self.length = _ALL
         self.conditions: dict[Attribute, Any] = {}
         self.writes: dict[Attribute, Any] = {}
         self.text = ""
 
+    def limit_length(self, length: ValueRange) -> None:
+        """Adds a condition for the number of messages."""
+        self.length = self.length.intersect(length)
+
     def add_condition(self, key: Attribute, condition: Any) -> None:
-        """Adds a condition, unless the step or an earlier iteration of the loop set the attribute."""
-        if key not in self.writes and key not in self.known:
+        """Adds a condition for an attribute, unless this trace or an earlier iteration set the attribute."""
+        if key not in self.writes and key not in self.earlier_writes:
             self.conditions[key] = _merge(self.conditions.get(key), condition)
 
 
@@ -60,35 +68,39 @@ class LoopRecord:
     """Iterations of a loop. The item with index `n` of each list describes the first `n` iterations together.
 
     Attributes:
-        values: Values that the loop can read, as `LoopRecorder` describes them.
+        comparable: Values that the loop can read, as in `LoopRecorder`.
         text: Text of all iterations.
         ends: Length of the text that these iterations print.
-        conditions: Conditions of these iterations, as in `Step`.
+        lengths: Numbers of messages for which these iterations do the same.
+        conditions: Conditions of these iterations, as in `Trace`.
         writes: Attributes that these iterations set, and their values.
     """
 
-    values: tuple[Any, ...]
+    comparable: tuple[Any, ...]
     text: str = ""
     ends: list[int] = field(default_factory=lambda: [0])
+    lengths: list[ValueRange] = field(default_factory=lambda: [_ALL])
     conditions: list[dict[Attribute, Any]] = field(default_factory=lambda: [{}])
     writes: list[dict[Attribute, Any]] = field(default_factory=lambda: [{}])
     _result: tuple[str | None, int, bool] = (None, 0, False)
 
     def copy_start(self, count: int) -> LoopRecord:
         """Returns a record of the first `count` iterations."""
-        lists = self.ends[: count + 1], self.conditions[: count + 1], self.writes[: count + 1]
-        return LoopRecord(self.values, self.text[: self.ends[count]], *lists)
+        lists: list[Any] = [self.ends, self.lengths, self.conditions, self.writes]
+        starts = [items[: count + 1] for items in lists]
+        return LoopRecord(self.comparable, self.text[: self.ends[count]], *starts)
 
-    def add(self, step: Step, size: int) -> None:
-        """Adds the next iteration, which printed `size` characters, but not its text."""
+    def add(self, trace: Trace, size: int) -> None:
+        """Adds the next iteration, which printed `size` characters. The caller adds the characters to `text`."""
         conditions, writes = self.conditions[-1], self.writes[-1]
-        for key, condition in step.conditions.items():
+        for key, condition in trace.conditions.items():
             merged = _merge(conditions.get(key), condition)
             if merged != conditions.get(key):
                 conditions = {**conditions, key: merged}
         self.ends.append(self.ends[-1] + size)
+        self.lengths.append(self.lengths[-1].intersect(trace.length))
         self.conditions.append(conditions)
-        self.writes.append({**writes, **step.writes} if step.writes else writes)
+        self.writes.append({**writes, **trace.writes} if trace.writes else writes)
 
     def is_in(self, text: str, position: int) -> bool:
         """Returns True if `text` has the text of all iterations at `position`. Stores the last result."""
@@ -100,7 +112,7 @@ class LoopRecord:
 def _merge(condition: Any, other: Any) -> Any:
     """Returns a condition that is true if both conditions are true. If `condition` is None, returns `other`."""
     if isinstance(condition, ValueRange) and isinstance(other, ValueRange):
-        return ValueRange(max(condition.low, other.low), min(condition.high, other.high))
+        return condition.intersect(other)
     return other if condition is None or isinstance(condition, ValueRange) else condition
 
 
@@ -120,7 +132,7 @@ class LoopText(NamedTuple):
     Attributes:
         record: The record.
         first: Index of the first message of the loop.
-        length: Number of iterations of the record.
+        length: Number of iterations whose text the record has. The record can have more iterations.
         others: Texts of the other iterations.
     """
 

@@ -35,10 +35,11 @@ from itertools import accumulate
 
 from agentkit.jinja_environments.chat_rendering import ChatVariables, build_values, render_chat
 from agentkit.jinja_environments.limits import check_size
-from agentkit.jinja_environments.loop_recorder import LoopRecorder, Piece, get_recorded_namespace
+from agentkit.jinja_environments.loop_recorder import LoopRecorder, Piece
 from agentkit.jinja_environments.loop_records import LoopText
 from agentkit.jinja_environments.message_views import MessageView
 from agentkit.jinja_environments.recorded_template import compile_recorded
+from agentkit.jinja_environments.trace_recorder import get_recorded_namespace
 
 __all__ = ["PrefixRenderer"]
 
@@ -140,9 +141,9 @@ class PrefixRenderer:
 
     def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[Piece]:
         recorder = self._recorder
-        pieces = recorder.repeat(count, add_generation_prompt)
+        pieces = recorder.reuse_run(count, add_generation_prompt)
         if pieces is None:
-            pieces = recorder.record(count, add_generation_prompt, lambda: self._run(add_generation_prompt))
+            pieces = recorder.run_template(count, add_generation_prompt, lambda: self._run(add_generation_prompt))
             check_size(sum(map(_get_size, pieces)))
         return pieces
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.environments import model_environment
-from agentkit.jinja_environments.loop_recorder import COMPARISONS, current_recorder, get_recorded_namespace
 from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView
+from agentkit.jinja_environments.trace_recorder import COMPARISONS, current_recorder, get_recorded_namespace
 
 if TYPE_CHECKING:
     from jinja2 import Template, nodes
@@ -35,7 +35,6 @@ _FLIPPED: Final = {"eq": "eq", "ne": "ne", "gt": "lt", "gteq": "lteq", "lt": "gt
 _REFUSED: Final = frozenset({"Block", "CallBlock", "Extends", "FromImport", "Import", "Include"})
 _STATEFUL: Final = frozenset({"caller", "cycler", "joiner", "kwargs", "self", "varargs"})
 _READABLE: Final = frozenset({"first", "index", "index0", "previtem"})
-_VIEWS: Final = (MessageView, IndexView)
 
 
 @cache
@@ -57,8 +56,8 @@ _get_recorder: Final = current_recorder.get
 
 def _add_loop(items: Iterable[Any], body: Any, number: int, *values: Any) -> str:
     """Runs a loop. Returns its text, or an empty text if the recorder adds the text."""
-    if isinstance(items, _VIEWS):
-        _get_recorder().add_loop(items, number, body._func, values)
+    if isinstance(items, MessageView | IndexView):
+        items.recorder.add_loop(items, number, body._func, values)
         return ""
     listed = list(items)
     return "".join([body._func(item, LoopPosition(listed, index), *values) for index, item in enumerate(listed)])
@@ -66,7 +65,7 @@ def _add_loop(items: Iterable[Any], body: Any, number: int, *values: Any) -> str
 
 def _walk(items: Iterable[Any]) -> Iterable[Any]:
     """Returns the items of an inner loop. For messages, the recorder yields the items."""
-    return _get_recorder().walk(items) if isinstance(items, _VIEWS) else items
+    return items.recorder.walk(items) if isinstance(items, MessageView | IndexView) else items
 
 
 def _list_indexes(items: Any, start: int) -> IndexView | range:
