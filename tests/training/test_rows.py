@@ -612,8 +612,9 @@ def test_a_sample_that_no_row_can_represent_is_an_error(format: str, sample: Sam
 def test_a_reply_with_the_weight_0_can_lose_its_content() -> None:
     image = Msg("assistant", [VideoBlock(URLSource("https://e.x/v"))], "assistant")
     sample = Sample([USER, image, USER, REPLY], weights=[None, 0, None, 1])
-    (row,) = dump("openai", sample, on_loss=lambda place, reason: None)
+    row, other = dump("openai", sample, Sample([USER, REPLY]), on_loss=lambda place, reason: None)
     assert [message["content"] for message in row["messages"]] == ["Where?", [], "Where?", "There."]
+    assert [message["content"] for message in other["messages"]] == ["Where?", "There."]
 
 
 def test_writing_continues_after_an_error() -> None:

@@ -389,6 +389,20 @@ def test_tags_that_are_always_written_are_not_trained_without_thinking(template:
             assert "</think>" in train([MSGS[1], call], always)[0]
 
 
+def test_a_channel_of_thinking_is_not_trained_without_thinking() -> None:
+    source = (
+        "{% for message in messages %}{% if message.reasoning_content %}<|start|>assistant<|channel|>analysis"
+        "<|message|>{{ message.reasoning_content }}<|end|>{% endif %}<|start|>{{ message.role }}"
+        "{% if message.role == 'assistant' %}<|channel|>final{% endif %}<|message|>{{ message.content }}<|end|>"
+        "{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
+    )
+    template = ChatTemplate(source, name="channels")
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    trained = ["<|channel|>final<|message|>There.<|end|>"] * 2
+    assert train([MSGS[1], reply] * 2, template, train_thinking=False) == trained
+    assert train([MSGS[1], MSGS[4]] * 2, template, train_thinking=False) == trained
+
+
 # -- stop tokens that the template does not write ----------------------------------------------------------------
 
 NEXT_TURN: Final = ChatTemplate(
