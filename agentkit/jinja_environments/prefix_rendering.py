@@ -13,19 +13,21 @@ Copied text
     `assistant,end`.
 
 Rules
-    - The text of an iteration is copied only if everything that the iteration read is the same: messages,
-      the number of messages, variables and attributes of namespaces (see `loop_recorder`).
-    - A rendering calls the body of a loop for the other iterations. The parts outside of loops run again only if
-      they would read another number of messages, or other values of attributes.
-    - If the rendering of all messages with recorded loops does not have the expected text, no loop is recorded. If
-      a rendering with recorded loops fails, `render_chat` renders the messages again. So the errors are those of
-      `render_chat`.
+    - The text of an iteration is copied only if the iteration would read the same values: variables, attributes of
+      namespaces, and tests such as `loop.last`. The number of messages may differ if no such test changes. See
+      `loop_recorder`.
+    - A rendering calls the body of a loop for the other iterations. The whole template runs again only if a part
+      outside of loops would read another number of messages, or other values of attributes.
+    - The constructor renders all messages with recorded loops. If the result differs from `text`, the renderer
+      calls `render_chat` each time.
+    - If a rendering with recorded loops fails, `render_chat` renders the messages again. So the errors are those
+      of `render_chat`.
 
 Cost
     The number of iterations that run in all renderings together grows with the number of messages, and not with
     its square, if the renderings begin with the most messages. Parts of a template outside of loops run in each
-    rendering if they read the number of messages. Loops in macros and blocks, loops with `break`, and loops over
-    other lists such as `messages[::-1]`, run in each rendering too.
+    rendering if they read the number of messages. Loops in macros and blocks, loops with `break` or `continue`,
+    and loops over other lists such as `messages[::-1]`, run in each rendering too.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class PrefixRenderer:
     Args:
         source: Text of the template.
         variables: Variables of the template, with all messages.
-        text: Text of all messages without a generation prompt. Loops are recorded only if the rendering with
-            recorded loops has this text.
+        text: Text of all messages without a generation prompt. The constructor renders all messages with recorded
+            loops. If the result differs from `text`, the renderer calls `render_chat` each time.
         name: Name of the template in errors.
     """
 
@@ -79,7 +81,9 @@ class PrefixRenderer:
     def find_end(
         self, text: str, count: int, *, add_generation_prompt: bool = False, suffix: str = ""
     ) -> int | None:
-        """Returns the length of the text of the first messages. Returns None if `text` starts differently.
+        """Returns the length of the text of the first messages without `suffix`.
+
+        Returns None if `text` does not start with this text.
 
         Args:
             text: Text that is compared with the text of the first messages.

@@ -5,14 +5,26 @@ The template `{% for m in messages %}{{ m.role }}{% endfor %}` becomes, in effec
     {% macro agentkit_body_0(m, loop) %}{{ m.role }}{% endmacro %}
     {{ messages | add_loop(agentkit_body_0, 0) }}
 
-The filter gives the macro to the recorder, which can call the macro again in later renderings.
+The filter passes the macro to the recorder, which can call the macro again in later renderings.
+
+The inner loop `{% for n in messages[loop.index:] %}{{ n.role }}{% endfor %}` becomes:
+
+    {% for n in messages[loop.index:] | walk_messages %}{{ n.role }}{{ "" | count_change }}{% endfor %}
+
+The recorder yields the messages, and stores for how many messages the inner loop does the same.
+
+The comparison `loop.index0 > ns.last` with an attribute of a namespace becomes:
+
+    ns | compare_attribute("last", "lt", loop.index0)
+
+The recorder stores all values of the attribute for which the result is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.environments import model_environment
@@ -95,102 +107,134 @@ def compile_recorded(source: str) -> Template:
     """
     environment = _get_environment()
     tree = environment.parse(source)
-    code = _RecordedCode(tree)
-    code.replace_loops(tree.body)
-    code.replace_nodes(tree)
+    rewriter = _TreeRewriter(_find_names(tree))
+    rewriter.replace_loops(tree.body)
+    rewriter.replace_nodes(tree)
     return environment.from_string(tree)
 
 
-class _RecordedCode:
-    """Changes the syntax tree of a template."""
+class _Names(NamedTuple):
+    """Names of variables of a template.
 
-    def __init__(self, tree: nodes.Template) -> None:
-        from jinja2 import nodes
+    Attributes:
+        views: Variables that can be the messages, or a part of them.
+        namespaces: Variables that can be namespaces.
+        changing: Variables whose values can differ between two runs of a loop.
+        macro_names: Variables that macros read or set.
+    """
 
-        self._count = 0
-        self._macros = list(tree.find_all(nodes.Macro))
-        self._views, self._namespaces = {"messages"}, set[str]()
-        for assign in [*tree.find_all(nodes.Assign)] * 2:  # twice, because a name can be used before
-            names = _list_names([assign.node])
-            if isinstance(assign.target, nodes.Name) and names & {*self._views, "namespace"}:
-                (self._namespaces if "namespace" in names else self._views).add(assign.target.name)
-        loops = [items[index] for items, index in self._find_loops(tree.body)]
-        inner = {id(name) for node in (*self._macros, *loops) for name in node.find_all(nodes.Name)}
-        inner -= {id(name) for loop in loops for name in loop.iter.find_all(nodes.Name)}
-        self._check(tree, loops, inner)
-        assigned = {
-            name.name for name in tree.find_all(nodes.Name) if name.ctx == "store" and id(name) not in inner
-        }
-        self._changing = {"add_generation_prompt", *assigned, *(macro.name for macro in self._macros)}
+    views: set[str]
+    namespaces: set[str]
+    changing: set[str]
+    macro_names: set[str]
 
-    def _check(self, tree: nodes.Template, loops: list[Any], inner: set[int]) -> None:
-        """Checks that the recorder can store the state of all parts of the template.
 
-        Raises:
-            AgentkitError: The template has a part whose state the recorder cannot store.
-        """
-        from jinja2 import nodes
-        from jinja2.compiler import find_undeclared
+def _find_names(tree: nodes.Template) -> _Names:
+    """Returns the names of variables.
 
-        parts = list(tree.find_all(nodes.Node))
-        kinds, names = {type(node).__name__ for node in parts}, _list_names([tree])
-        later = parts[next((index for index, node in enumerate(parts) if node in loops), len(parts)) :]
-        assigned = {getattr(node, "name", "") for node in later if _is_stored(node) and id(node) not in inner}
-        # A macro that runs again later would read the last value of a variable.
-        is_late = any(
-            find_undeclared(macro.body, assigned - {arg.name for arg in macro.args})
-            or assigned & {item.name for item in macro.find_all(nodes.NSRef)}
-            for macro in self._macros
-        )
-        if kinds & _REFUSED or names & _STATEFUL or is_late:
-            raise AgentkitError("the template has blocks, imports or variables whose state cannot be recorded")
+    Raises:
+        AgentkitError: The template has a part whose state the recorder cannot store.
+    """
+    from jinja2 import nodes
 
-    def _find_loops(self, body: list[Any]) -> Iterator[tuple[list[Any], int]]:
-        """Yields the list and the index of each loop over messages that can be recorded.
+    views, namespaces = {"messages"}, set[str]()
+    for assign in [*tree.find_all(nodes.Assign)] * 2:  # twice, because a name can be used before
+        names = _list_names([assign.node])
+        if isinstance(assign.target, nodes.Name) and names & {*views, "namespace"}:
+            (namespaces if "namespace" in names else views).add(assign.target.name)
+    parts, macros = list(tree.find_all(nodes.Node)), list(tree.find_all(nodes.Macro))
+    loops = [items[index] for items, index in _find_loops(tree.body, views)]
+    inner = {id(name) for node in (*macros, *loops) for name in node.find_all(nodes.Name)}
+    first = next((index for index, part in enumerate(parts) if part in loops), len(parts))
+    _check(tree, macros, _list_assigned(parts[first:], inner))
+    changing = {"add_generation_prompt", *_list_assigned(parts, inner), *(macro.name for macro in macros)}
+    return _Names(views, namespaces, changing, _list_names(macros))
 
-        Such a loop has one variable, and no condition, `else`, recursion, `break` or macro. The loop is not inside
-        another loop, a macro or a block.
-        """
-        from jinja2 import nodes
 
-        for index, node in enumerate(body):
-            if isinstance(node, nodes.If):
-                for items in (node.body, node.elif_, node.else_):
-                    yield from self._find_loops(items)
-            elif (
-                isinstance(node, nodes.For)
-                and isinstance(node.target, nodes.Name)
-                and self._is_simple(node)
-                and not any(node.find_all((nodes.Macro, nodes.Break, nodes.Continue)))
-            ):
-                yield body, index
+def _check(tree: nodes.Template, macros: list[Any], assigned: set[str]) -> None:
+    """Checks that the recorder can store the state of all parts of the template.
 
-    def _is_simple(self, loop: nodes.For) -> bool:
-        """Returns True for a loop over messages, without condition, `else` and recursion.
+    Args:
+        tree: The template.
+        macros: Macros of the template.
+        assigned: Variables that the template sets after the start of the first recorded loop, outside of recorded
+            loops and macros.
 
-        The loop must not begin at the last message.
-        """
-        from jinja2 import nodes
+    Raises:
+        AgentkitError: The template has a part whose state the recorder cannot store.
+    """
+    from jinja2 import nodes
+    from jinja2.compiler import find_undeclared
 
-        is_slice = any(item.step or item.stop for item in loop.iter.find_all(nodes.Slice))
-        has_views = bool(_list_names([loop.iter]) & self._views) and not is_slice
-        return has_views and not (loop.else_ or loop.test or loop.recursive)
+    kinds = {type(node).__name__ for node in tree.find_all(nodes.Node)}
+    # A macro that runs again later would read the last value of a variable.
+    is_late = any(
+        find_undeclared(macro.body, assigned - {arg.name for arg in macro.args})
+        or assigned & {item.name for item in macro.find_all(nodes.NSRef)}
+        for macro in macros
+    )
+    if kinds & _REFUSED or _list_names([tree]) & _STATEFUL or is_late:
+        raise AgentkitError("the template has blocks, imports or variables whose state cannot be recorded")
+
+
+def _find_loops(body: list[Any], views: set[str]) -> Iterator[tuple[list[Any], int]]:
+    """Yields the list and the index of each loop over messages that can be recorded.
+
+    Such a loop has one variable, and no condition, `else`, recursion, `break`, `continue` or macro. The loop is
+    not inside another loop, a macro or a block.
+    """
+    from jinja2 import nodes
+
+    for index, node in enumerate(body):
+        if isinstance(node, nodes.If):
+            for items in (node.body, node.elif_, node.else_):
+                yield from _find_loops(items, views)
+        elif (
+            isinstance(node, nodes.For)
+            and isinstance(node.target, nodes.Name)
+            and _can_walk(node, views)
+            and not any(node.find_all((nodes.Macro, nodes.Break, nodes.Continue)))
+        ):
+            yield body, index
+
+
+def _can_walk(loop: nodes.For, views: set[str]) -> bool:
+    """Returns True for a loop over messages, without condition, `else` and recursion.
+
+    Slices with an end or a step, such as `messages[:2]` or `messages[::-1]`, are excluded.
+    """
+    from jinja2 import nodes
+
+    is_slice = any(item.step or item.stop for item in loop.iter.find_all(nodes.Slice))
+    has_views = bool(_list_names([loop.iter]) & views) and not is_slice
+    return has_views and not (loop.else_ or loop.test or loop.recursive)
+
+
+class _TreeRewriter:
+    """Rewriter of the syntax tree of a template.
+
+    Args:
+        names: Names of variables of the template.
+    """
+
+    def __init__(self, names: _Names) -> None:
+        self._names = names
 
     def replace_loops(self, body: list[Any]) -> None:
         """Replaces each loop that can be recorded with a macro and a call of `_add_loop`."""
         from jinja2 import nodes
 
-        for items, index in [*self._find_loops(body)]:
-            loop, name = items[index], f"{_BODY}{self._count}"
-            read = _list_names((*loop.body, *self._macros)) & self._changing
+        for number, (items, index) in enumerate([*_find_loops(body, self._names.views)]):
+            loop, name = items[index], f"{_BODY}{number}"
+            read = (_list_names(loop.body) | self._names.macro_names) & self._names.changing
             names = sorted(read - {"loop", loop.target.name})
             args = [nodes.Name(arg, "param") for arg in (loop.target.name, "loop", *names)]
-            values: list[nodes.Expr] = [nodes.Name(item, "load") for item in (name, *names)]
-            values.insert(1, nodes.Const(self._count))
+            values: list[nodes.Expr] = [nodes.Name(item, "load") for item in names]
+            values = [nodes.Name(name, "load"), nodes.Const(number), *values]  # arguments of `_add_loop`
             call = nodes.Filter(self._as_view(loop.iter), _ADD_LOOP, values, [], None, None, lineno=loop.lineno)
             parts = [nodes.Macro(name, args, [], loop.body, lineno=loop.lineno), nodes.Output([call])]
+            # One statement replaces the loop, so that the indexes of the other loops stay the same.
             items[index] = nodes.If(nodes.Const(True), parts, [], [], lineno=loop.lineno)
-            self._count += 1
 
     def _as_view(self, items: Any) -> Any:
         """Returns the items of a loop. `range(0, messages | length)` becomes a call of `_list_indexes`."""
@@ -215,7 +259,11 @@ class _RecordedCode:
                 setattr(node, name, self.replace_nodes(value))
         if isinstance(node, nodes.Compare):
             return self._replace_comparison(node)
-        if isinstance(node, nodes.For) and self._is_simple(node) and not any(node.find_all(nodes.Break)):
+        if (
+            isinstance(node, nodes.For)
+            and _can_walk(node, self._names.views)
+            and not any(node.find_all(nodes.Break))
+        ):
             self._replace_inner(node)
         return node
 
@@ -246,7 +294,7 @@ class _RecordedCode:
             return node
         for attribute, name, other in ((right, _FLIPPED[operator], left), (left, operator, right)):
             owner = getattr(attribute, "node", None)
-            if isinstance(attribute, nodes.Getattr) and getattr(owner, "name", "") in self._namespaces:
+            if isinstance(attribute, nodes.Getattr) and getattr(owner, "name", "") in self._names.namespaces:
                 values = [nodes.Const(attribute.attr), nodes.Const(name), other]
                 return nodes.Filter(owner, _COMPARE, values, [], None, None, lineno=node.lineno)
         return node
@@ -261,8 +309,20 @@ def _find_outputs(node: Any) -> Iterator[nodes.Output]:
     yield from node.find_all(nodes.Output)
 
 
-def _is_stored(node: Any) -> bool:
-    return getattr(node, "ctx", "") == "store" and hasattr(node, "name")
+def _list_assigned(parts: Iterable[nodes.Node], inner: set[int]) -> set[str]:
+    """Returns the names of the variables that parts of a template set.
+
+    Args:
+        parts: Parts of the template.
+        inner: Ids of the nodes in macros and recorded loops. These nodes are ignored.
+    """
+    from jinja2 import nodes
+
+    return {
+        part.name
+        for part in parts
+        if isinstance(part, nodes.Name) and part.ctx == "store" and id(part) not in inner
+    }
 
 
 def _list_names(parts: Iterable[Any]) -> set[str]:
