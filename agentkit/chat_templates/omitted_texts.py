@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final, TypeVar
 
 from agentkit.chat_templates.template_messages import OmittedBlock, WrittenText
@@ -20,9 +20,7 @@ _AnyBlock = TypeVar("_AnyBlock", bound=Block)
 
 _REASON: Final = "the chat template does not write this text"
 _SHORT: Final = 32  # maximum length of a text that is likely to stand in other texts too
-_FIRST_MARK: Final = 0x100000  # first character of the private-use plane 16
-_MAX_MARKS: Final = 0xFFFE  # number of characters of this plane
-_MARK: Final = re.compile("[\U00100000-\U0010fffd]")
+_PRIVATE_USE: Final = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))  # characters of the planes 15 and 16
 _ROLES: Final = "system user assistant tool"
 
 
@@ -53,17 +51,21 @@ def find_omitted_texts(
     if is_certain:
         return omitted
     paths = dict.fromkeys(path for path, content, type_ in written if type_ != "tool_use" and content.strip())
-    if len(paths) > _MAX_MARKS or _MARK.search(text):
+    used = set(text)
+    unused = (mark for mark in map(chr, chain(*_PRIVATE_USE)) if mark not in used)
+    marks = dict(zip(paths, unused, strict=False))
+    if len(marks) < len(paths):
         return omitted
-    marks = {path: chr(_FIRST_MARK + index) for index, path in enumerate(paths)}
     try:
         marked = render([_mark_message(msg, index, marks) for index, msg in enumerate(msgs)])
     except TemplateError:
         return omitted
-    if _MARK.sub("", marked) != text:  # the template reads the start of a text, so the marks changed its output
+    if (
+        marked.translate(dict.fromkeys(map(ord, marks.values()))) != text
+    ):  # the template reads the start of a text, so the marks changed its output
         return omitted
-    found = {*_MARK.findall(marked)}
-    missing = {path for path, mark in marks.items() if mark not in found}
+    characters = set(marked)
+    missing = {path for path, mark in marks.items() if mark not in characters}
     missing.update(item.path for item in omitted if item.path not in marks)
     return [OmittedBlock(path, _REASON) for path, _, _ in written if path in missing]
 

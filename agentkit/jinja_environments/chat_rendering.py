@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 from agentkit.errors import TemplateError
 from agentkit.jinja_environments.environments import model_environment
 from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
-from agentkit.jinja_environments.generation_spans import MARKS, Mark, choose_marks, remove_marks
+from agentkit.jinja_environments.generation_spans import MARKS, Mark, choose_marks, count_prints, remove_marks
 
 if TYPE_CHECKING:
     from jinja2 import Template, TemplateSyntaxError
@@ -172,7 +172,7 @@ def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Render
     start, end = map(Mark, MARKS)
     marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
     rendering = Rendering(*remove_marks(marked, *MARKS))
-    if len(marked) - len(rendering.text) != start.count_prints() + end.count_prints():
+    if len(marked) - len(rendering.text) != count_prints(start) + count_prints(end):
         # A value contains one of the characters, or a filter changed the characters.
         marks = choose_marks(values)
         marked = _render_text(code.template, {**values, SPAN_START: marks[0], SPAN_END: marks[1]}, name)

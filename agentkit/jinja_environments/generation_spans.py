@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
-__all__ = ["MARKS", "Mark", "choose_marks", "remove_marks"]
+__all__ = ["MARKS", "Mark", "choose_marks", "count_prints", "remove_marks"]
 
 MARKS: Final = ("\x02", "\x03")
 """Characters at the start and at the end of a span, if no value contains them."""
@@ -33,9 +33,10 @@ class Mark:
         self._count += 1
         return self._character
 
-    def count_prints(self) -> int:
-        """Returns the number of times that the template printed the character."""
-        return self._count
+
+def count_prints(mark: Mark) -> int:
+    """Returns the number of times that the template printed the character of a mark."""
+    return mark._count  # pyright: ignore[reportPrivateUsage] - a template can read public attributes
 
 
 def choose_marks(values: Any) -> tuple[str, str]:

@@ -30,7 +30,7 @@ __all__ = ["limit_filters"]
 
 _Check: TypeAlias = Callable[..., Any]
 
-_CONTAINERS: Final[Any] = (list, tuple, dict)
+_CONTAINERS: Final[Any] = (list, tuple, dict, range)
 _FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length", "trim"})
 """Filters that neither read nor create large values, and filters that count their steps themselves."""
 _WRITERS: Final = frozenset({"soft_str", "write_chat_json", "write_json", "write_yaml"})

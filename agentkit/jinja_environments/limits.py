@@ -20,6 +20,7 @@ __all__ = [
     "check_bits",
     "check_size",
     "check_widths",
+    "count_digits",
     "count_items",
     "count_member_test",
     "count_read",
@@ -41,6 +42,7 @@ _PAIR: Final = 50  # further steps for each pair of messages, because some templ
 _MAX_SIZE: Final = 10_000_000  # maximum number of characters of a text, or of all texts in a list or dict
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
 _MAX_BITS: Final = 100_000  # maximum number of bits of an integer
+_DIGITS: Final = 10_000  # product of the bits of two integers that are multiplied or divided in one step
 _MAX_NESTING: Final = 200  # maximum number of nested levels of calls, and of lists and dicts
 ITEM_SIZE: Final = 20  # size of an item of a list, in characters, because an item needs about 80 bytes
 _CONTAINER: Final = 100  # size of an empty list, in characters
@@ -49,6 +51,7 @@ _DICT: Final[Any] = dict
 _EMPTY: Final[Any] = _DICT()
 _VIEWS: Final[Any] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _CONTAINERS: Final[Any] = _MEASURED + _VIEWS
+_RANGE_ITEM: Final = 5  # steps for an item of a range that is read
 _SHORT: Final = 250  # reading a text of at most this length counts no steps
 READ: Final = 8  # characters that are read in one step
 
@@ -180,6 +183,12 @@ def check_bits(bits: float) -> None:
         raise_error(f"a number of the template is too large ({bits:,.0f} bits). The limit is {_MAX_BITS:,}")
 
 
+def count_digits(left: Any, right: Any) -> None:
+    """Counts the steps of an operation whose time grows with the product of the sizes of two integers."""
+    if isinstance(left, int) and isinstance(right, int):
+        count_steps(left.bit_length() * right.bit_length() // _DIGITS)
+
+
 def count_read(value: Any) -> Any:
     """Counts the steps of an operation that reads the whole value. Returns the value."""
     if type(value) is str or isinstance(value, str):
@@ -187,6 +196,8 @@ def count_read(value: Any) -> Any:
             count_steps(len(value) // READ)
     elif isinstance(value, _CONTAINERS):
         count_steps(find_size(value)[0] // READ)
+    elif isinstance(value, range):
+        count_steps(_RANGE_ITEM * len(value))
     return value
 
 

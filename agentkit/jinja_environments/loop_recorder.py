@@ -32,10 +32,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from agentkit.jinja_environments.limits import end_rendering, start_rendering
+from agentkit.jinja_environments.limits import check_size, end_rendering, start_rendering
 from agentkit.jinja_environments.loop_records import LoopRecord, LoopText, Trace
 from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView
 from agentkit.jinja_environments.trace_recorder import TraceRecorder, current_recorder
@@ -92,6 +93,7 @@ class LoopRecorder(TraceRecorder):
         self._runs: dict[bool, _Run] = {}
         self._parts: list[Trace | _Loop] = []
         self._pieces: list[Piece] = []
+        self._texts: list[str] = []
 
     def run_template(
         self, length: int, add_generation_prompt: bool, run: Callable[[], Iterable[str]]
@@ -106,23 +108,30 @@ class LoopRecorder(TraceRecorder):
             run: Function that runs the template, and yields the texts outside of loops.
         """
         self.prepare_rendering(length, [])
-        self._parts, self._pieces = [self.trace], []
-        self._call(self._add_texts, run)
+        self._parts, self._pieces, self._texts = [self.trace], [], []
+        with self._start():
+            size = 0
+            for text in run():
+                size += len(text)
+                check_size(size)
+                self._texts.append(text)
+        self._end_part()
         stored = self._runs.get(add_generation_prompt)
         if stored is None or stored.length < length:
             self._runs[add_generation_prompt] = _Run(length, self._parts, self.namespaces)
         return self._pieces
 
-    def _add_texts(self, run: Callable[[], Iterable[str]]) -> None:
-        for text in run():
-            self.trace.text += text
-            self._pieces.append(text)
+    def _end_part(self) -> None:
+        self.trace.text = "".join(self._texts)
+        self._pieces.append(self.trace.text)
+        self._texts = []
 
-    def _call(self, function: Callable[..., None], *values: Any) -> None:
-        """Calls a function that runs code of the template."""
+    @contextmanager
+    def _start(self) -> Generator[None]:
+        """Starts a rendering, whose parts and loops have common limits."""
         limits, token = start_rendering(self.length), current_recorder.set(self)
         try:
-            function(*values)
+            yield
         finally:
             current_recorder.reset(token)
             end_rendering(limits)
@@ -137,20 +146,22 @@ class LoopRecorder(TraceRecorder):
             return None
         self.prepare_rendering(length, run.namespaces)
         pieces: list[Piece] = []
-        for part in run.parts:
-            if isinstance(part, _Loop):
-                pieces.append(self._run_loop(part))
-            elif not self.are_true(part.length, part.conditions):
-                return None
-            else:
-                self.set_attributes(part.writes)
-                pieces.append(part.text)
+        with self._start():
+            for part in run.parts:
+                if isinstance(part, _Loop):
+                    pieces.append(self._run_loop(part))
+                elif not self.are_true(part.length, part.conditions):
+                    return None
+                else:
+                    self.set_attributes(part.writes)
+                    pieces.append(part.text)
         return pieces
 
     def add_loop(self, items: MessageView | IndexView, number: int, body: Any, values: tuple[Any, ...]) -> None:
         """Runs a loop over messages. See `_Loop` for the arguments."""
         comparable = (type(items), items.first, *map(self.as_comparable, values))
         loop = _Loop(items, number, body, values, comparable)
+        self._end_part()
         self._pieces.append(self._run_loop(loop))
         self._parts += [loop, self.start_part()]
 
@@ -163,10 +174,10 @@ class LoopRecorder(TraceRecorder):
             return LoopText(record, first, count)
         indexes, texts = range(count, needed), list[str]()
         if needed - count <= _MAX_UNRECORDED and record.text:
-            self._call(self._run_iterations, loop, indexes, texts, None)
+            self._run_iterations(loop, indexes, texts, None)
             return LoopText(record, first, count, tuple(texts))
         record = record.copy_start(count)
-        self._call(self._run_iterations, loop, indexes, texts, record)
+        self._run_iterations(loop, indexes, texts, record)
         record.text += "".join(texts)
         records = self._records[loop.number]
         records.append(record)

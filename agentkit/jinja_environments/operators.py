@@ -8,7 +8,15 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from agentkit.jinja_environments.functions import raise_error
-from agentkit.jinja_environments.limits import check_bits, check_size, check_widths, count_text, find_size, measure
+from agentkit.jinja_environments.limits import (
+    check_bits,
+    check_size,
+    check_widths,
+    count_digits,
+    count_text,
+    find_size,
+    measure,
+)
 
 __all__ = ["OPERATORS", "add", "check_brace_format", "check_percent_format", "concatenate", "join_pieces"]
 
@@ -71,27 +79,38 @@ def _multiply(left: Any, right: Any) -> Any:
             check_size(find_size(cast("Sequence[object]", value))[0] * factor)
     if isinstance(left, int) and isinstance(right, int):
         check_bits(left.bit_length() + right.bit_length())
+        count_digits(left, right)
     return measure(left * right)
 
 
 def _raise_to_power(base: Any, exponent: Any) -> Any:
     if isinstance(base, int) and isinstance(exponent, int):
         check_bits(base.bit_length() * exponent)
+        result = base**exponent
+        count_digits(result, result)
+        return result
     return base**exponent
 
 
 def _compute_remainder(left: Any, right: Any) -> Any:
     if isinstance(left, str):
         check_percent_format(left, right if isinstance(right, tuple | dict) else (right,))
+    count_digits(left, right)
     return measure(left % right)
+
+
+def _divide(left: Any, right: Any) -> Any:
+    count_digits(left, right)
+    return left // right
 
 
 OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "*": _multiply,
     "**": _raise_to_power,
     "%": _compute_remainder,
+    "//": _divide,
 }
-"""Functions of the operators that can create large values from small ones."""
+"""Functions of the operators that can create large values from small ones, or can be slow for large numbers."""
 
 _PERCENT_FIELD: Final = re.compile(r"%[^%a-zA-Z]*")
 _BRACE_FIELD: Final = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*")

@@ -148,7 +148,7 @@ class PrefixRenderer:
         pieces = recorder.reuse_run(count, add_generation_prompt)
         if pieces is None:
             pieces = recorder.run_template(count, add_generation_prompt, lambda: self._run(add_generation_prompt))
-            check_size(sum(map(_get_size, pieces)))
+        check_size(sum(map(_get_size, pieces)))
         return pieces
 
     def _run(self, add_generation_prompt: bool) -> Iterator[str]:

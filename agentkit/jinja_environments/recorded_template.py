@@ -59,6 +59,7 @@ def _get_environment() -> ImmutableSandboxedEnvironment:
     environment.filters[_LIST_INDEXES] = _list_indexes
     environment.filters[_COUNT_CHANGE] = pass_context(_count_change)
     environment.filters[_COMPARE] = pass_context(_compare)
+    environment.hidden_types = (MessageView, IndexView)
     environment.plain_types = frozenset({*environment.plain_types, LoopPosition, get_recorded_namespace()})
     return cast("ImmutableSandboxedEnvironment", environment)
 

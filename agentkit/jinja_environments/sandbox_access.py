@@ -47,11 +47,13 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
         plain_types: Types whose only unsafe attributes are those that start with `_`.
         nested_types: Types of values whose call can contain further calls of the template.
         macro_type: Type of macros.
+        hidden_types: Types of values whose attributes a template cannot read.
     """
 
     plain_types: ClassVar[Collection[type]]
     nested_types: ClassVar[tuple[type, ...]]
     macro_type: ClassVar[Any]
+    hidden_types: tuple[type, ...] = ()
 
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
@@ -94,7 +96,9 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
         return self.undefined(obj=obj, name=name)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return attr not in REFUSED_METHODS and super().is_safe_attribute(obj, attr, value)
+        if attr in REFUSED_METHODS or isinstance(obj, self.hidden_types):
+            return False
+        return super().is_safe_attribute(obj, attr, value)
 
     def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if type(function) in _METHOD_TYPES and isinstance(function.__self__, _JSON_TYPES):
@@ -104,6 +108,8 @@ class BoundedAccess(ImmutableSandboxedEnvironment):
             return self._call_nested(context, function, args, kwargs)
         if function is get_namespace_class():
             return function(*map(count_read, args), **kwargs)
+        if isinstance(function, BuiltinMethodType):
+            count_read(function.__self__)
         if type(function) is BuiltinMethodType and any(len(str(value)) > MAX_TIME_FORMAT for value in args):
             # The only such function is `strftime` of the time that the caller passed.
             raise_error(f"the format of a time is too large. The limit is {MAX_TIME_FORMAT:,} characters")

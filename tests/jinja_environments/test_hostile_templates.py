@@ -40,10 +40,10 @@ def test_a_hostile_template_prints_no_python_object() -> None:
 @pytest.mark.parametrize(
     ("group", "cases", "words"),
     [
-        ("endless", ENDLESS, ("limit of 100,000,000 steps",)),
-        ("large", LARGE, ("too large", "is unsafe", "expected a number", "cannot be formatted")),
+        ("endless", ENDLESS, (" the limit of ",)),
+        ("large", LARGE, (" the limit of ", "too large", "is unsafe", "expected a number", "cannot be formatted")),
         ("nested", NESTED, ("too deeply", "too many statically nested blocks", "limit", "recursion")),
-        ("slow", SLOW, ("limit of 100,000,000 steps", "too large")),
+        ("slow", SLOW, (" the limit of ", "too large")),
     ],
     ids=["endless", "large", "nested", "slow"],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentkit import Msg, TemplateError, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.chat_templates import ChatTemplate
-from agentkit.jinja_environments import loop_recorder, message_views
+from agentkit.jinja_environments import limits, loop_recorder, message_views
 from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from tests.cases import each_case
 from tests.profiles import examples
@@ -240,3 +241,39 @@ def test_a_text_that_starts_differently_has_no_end_of_a_prefix() -> None:
     assert renderer.find_end(text, 3) == len(renderer.render(3))
     assert renderer.find_end(text.replace("Question 1", "Question 2"), 3) is None
     assert renderer.find_end("", 3) is None
+
+
+_FEW: Final = "{% if messages | length < 3 %}"
+_SHORT_ONLY: Final = {
+    "attributes": "{{ messages.first }}{{ messages.recorder }}{{ messages['recorder'] }}{{ messages.length }}",
+    "filter attr": "{{ messages | attr('recorder') }}{{ [messages] | map(attribute='first') | list }}",
+    "a large text": "{% set s = 'x' * 900_000 %}" + "{{ s }}" * 15,
+    "many steps": "{% for i in range(5_000) %}" + "{{ '' }}" * 40 + "{% endfor %}",
+}
+"""Texts of templates that only the renderings of few messages reach."""
+
+
+@each_case("part", _SHORT_ONLY)
+def test_a_part_that_only_a_short_prefix_reaches_has_the_limits_of_a_plain_rendering(part: str) -> None:
+    msgs, part = _build_turns(4), f"{_FEW}{part}{{% endif %}}"
+    loop = "{% for m in messages %}{{ m.content }}"
+    for source in (f"{loop}{{% endfor %}}{part}", f"{loop}{part}{{% endfor %}}" * 4):
+        template = ChatTemplate(source)
+        renderer = _create_renderer(template, msgs)
+        with patch.object(limits, "_MAX_STEPS", 2_000_000):
+            expected = _render_or_refuse(lambda template=template: template.render_text(msgs[:2]).text)
+            assert _render_or_refuse(lambda renderer=renderer: renderer.render(2)) == expected
+
+
+def _render_or_refuse(render: Callable[[], str]) -> str:
+    try:
+        return render()
+    except TemplateError as error:
+        return f"error: {error}"
+
+
+def test_a_conversation_without_text_has_an_end() -> None:
+    loop = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    template = ChatTemplate(f"{{% if messages | length > 1 %}}{loop}{{% endif %}}")
+    renderer = _create_renderer(template, _build_turns(2))
+    assert renderer.find_end("Question 0", 1) == 0
