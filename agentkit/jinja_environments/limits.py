@@ -15,6 +15,7 @@ from typing import Any, Final
 from agentkit.jinja_environments.functions import raise_error
 
 __all__ = [
+    "Counters",
     "ITEM_SIZE",
     "READ",
     "check_bits",
@@ -56,8 +57,11 @@ _SHORT: Final = 250  # reading a text of at most this length counts no steps
 READ: Final = 8  # characters that are read in one step
 
 
-class _Rendering:
+class Counters:
     """Counters of one rendering, and a cache of sizes.
+
+    Args:
+        length: Length of the longest list among the variables of the template.
 
     Attributes:
         limit: Maximum number of steps, and also of steps of loops that print nothing.
@@ -80,19 +84,15 @@ class _Rendering:
 max_steps: ContextVar[int | None] = ContextVar("agentkit_template_steps", default=None)
 """Maximum number of steps of a rendering. None means the default limit."""
 
-_rendering: ContextVar[_Rendering] = ContextVar("agentkit_template_rendering")
+_rendering: ContextVar[Counters] = ContextVar("agentkit_template_rendering")
 
 
-def start_rendering(length: int) -> Token[_Rendering]:
-    """Starts the counters of a rendering. Returns a token for `end_rendering`.
-
-    Args:
-        length: Length of the longest list among the variables of the template.
-    """
-    return _rendering.set(_Rendering(length))
+def start_rendering(counters: Counters) -> Token[Counters]:
+    """Starts a rendering, or continues it. Returns a token for `end_rendering`."""
+    return _rendering.set(counters)
 
 
-def end_rendering(token: Token[_Rendering]) -> None:
+def end_rendering(token: Token[Counters]) -> None:
     """Ends the current rendering, and restores the counters of the outer rendering, if any."""
     _rendering.reset(token)
 

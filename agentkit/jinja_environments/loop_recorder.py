@@ -32,11 +32,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from agentkit.jinja_environments.limits import check_size, end_rendering, start_rendering
+from agentkit.jinja_environments.limits import Counters, check_size, end_rendering, start_rendering
 from agentkit.jinja_environments.loop_records import LoopRecord, LoopText, Trace
 from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView
 from agentkit.jinja_environments.trace_recorder import TraceRecorder, current_recorder
@@ -94,6 +93,7 @@ class LoopRecorder(TraceRecorder):
         self._parts: list[Trace | _Loop] = []
         self._pieces: list[Piece] = []
         self._texts: list[str] = []
+        self._counters: Counters | None = None
 
     def run_template(
         self, length: int, add_generation_prompt: bool, run: Callable[[], Iterable[str]]
@@ -109,29 +109,32 @@ class LoopRecorder(TraceRecorder):
         """
         self.prepare_rendering(length, [])
         self._parts, self._pieces, self._texts = [self.trace], [], []
-        with self._start():
-            size = 0
-            for text in run():
-                size += len(text)
-                check_size(size)
-                self._texts.append(text)
+        self._counters = None
+        self._call(self._add_texts, run)
         self._end_part()
         stored = self._runs.get(add_generation_prompt)
         if stored is None or stored.length < length:
             self._runs[add_generation_prompt] = _Run(length, self._parts, self.namespaces)
         return self._pieces
 
+    def _add_texts(self, run: Callable[[], Iterable[str]]) -> None:
+        size = 0
+        for text in run():
+            size += len(text)
+            check_size(size)
+            self._texts.append(text)
+
     def _end_part(self) -> None:
         self.trace.text = "".join(self._texts)
         self._pieces.append(self.trace.text)
         self._texts = []
 
-    @contextmanager
-    def _start(self) -> Generator[None]:
-        """Starts a rendering, whose parts and loops have common limits."""
-        limits, token = start_rendering(self.length), current_recorder.set(self)
+    def _call(self, function: Callable[..., None], *values: Any) -> None:
+        """Calls a function that runs code of the template. All calls of a rendering have common counters."""
+        self._counters = self._counters or Counters(self.length)
+        limits, token = start_rendering(self._counters), current_recorder.set(self)
         try:
-            yield
+            function(*values)
         finally:
             current_recorder.reset(token)
             end_rendering(limits)
@@ -145,16 +148,16 @@ class LoopRecorder(TraceRecorder):
         if run is None:
             return None
         self.prepare_rendering(length, run.namespaces)
+        self._counters = None
         pieces: list[Piece] = []
-        with self._start():
-            for part in run.parts:
-                if isinstance(part, _Loop):
-                    pieces.append(self._run_loop(part))
-                elif not self.are_true(part.length, part.conditions):
-                    return None
-                else:
-                    self.set_attributes(part.writes)
-                    pieces.append(part.text)
+        for part in run.parts:
+            if isinstance(part, _Loop):
+                pieces.append(self._run_loop(part))
+            elif not self.are_true(part.length, part.conditions):
+                return None
+            else:
+                self.set_attributes(part.writes)
+                pieces.append(part.text)
         return pieces
 
     def add_loop(self, items: MessageView | IndexView, number: int, body: Any, values: tuple[Any, ...]) -> None:
@@ -174,10 +177,10 @@ class LoopRecorder(TraceRecorder):
             return LoopText(record, first, count)
         indexes, texts = range(count, needed), list[str]()
         if needed - count <= _MAX_UNRECORDED and record.text:
-            self._run_iterations(loop, indexes, texts, None)
+            self._call(self._run_iterations, loop, indexes, texts, None)
             return LoopText(record, first, count, tuple(texts))
         record = record.copy_start(count)
-        self._run_iterations(loop, indexes, texts, record)
+        self._call(self._run_iterations, loop, indexes, texts, record)
         record.text += "".join(texts)
         records = self._records[loop.number]
         records.append(record)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agentkit.errors import MissingExtraError
 from agentkit.jinja_environments.functions import get_namespace_class
-from agentkit.jinja_environments.limits import end_rendering, start_rendering
+from agentkit.jinja_environments.limits import Counters, end_rendering, start_rendering
 from agentkit.jinja_environments.operators import OPERATORS, join_pieces
 from agentkit.jinja_environments.sandbox_access import BoundedAccess
 from agentkit.jinja_environments.template_code import BoundedCode
@@ -48,7 +48,7 @@ def get_sandbox_class(extra: str, purpose: str) -> type[ImmutableSandboxedEnviro
         def render(self, *args: Any, **kwargs: Any) -> str:
             variables = dict(*args, **kwargs)
             lengths = [len(value) for value in variables.values() if isinstance(value, _LISTS)]
-            token = start_rendering(max(lengths) if lengths else 0)
+            token = start_rendering(Counters(max(lengths) if lengths else 0))
             try:
                 return super().render(variables)
             finally:

@@ -56,7 +56,7 @@ def test_each_text_is_in_the_rendering_or_omitted(template: ChatTemplate, drawn:
     assert ends == sorted(ends)
 
 
-_WORDS: Final = ("4", "It is 4.", "user", "think", "It is", "No. 4 it is.")
+_WORDS: Final = ("4", "It is 4.", "user", "think", "It is", "No. 4 it is.", "\U000f0000 it \U00100000")
 
 
 @st.composite
