@@ -132,8 +132,9 @@ def test_capabilities_are_frozen_and_compare_by_identity() -> None:
 
 @each_case("value", [ECHO, ECHO.turns, ECHO.tools, ECHO.media, ECHO.thinking, ECHO.opaque])
 def test_the_docstring_lists_each_field(value: Any) -> None:
+    doc = inspect.getdoc(value.__class__) or ""
     for field in dataclasses.fields(value):
-        assert f"\n    {field.name}: " in (inspect.getdoc(type(value)) or ""), field.name
+        assert f"\n    {field.name}: " in doc, field.name
 
 
 def test_override_changes_single_fields_of_groups() -> None:

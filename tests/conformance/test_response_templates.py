@@ -184,8 +184,9 @@ LOSSES: Final[dict[tuple[str, str], set[str]]] = {
 }
 """Replies that a chat template of trl does not write as the model wrote them.
 
-Qwen3 and GLM write empty thinking before a text. Qwen2.5 has no thinking. Llama 3.1 refuses several calls, and drops the text beside a call. gpt-oss writes the
-first call only. The prompt of DeepSeek opens the thinking, and earlier turns do not have it.
+Qwen3 and GLM write empty thinking before a text. Qwen2.5 has no thinking. Llama 3.1 refuses several calls, and
+drops the text beside a call. gpt-oss writes the first call only. The prompt of DeepSeek opens the thinking, and
+earlier turns do not have it.
 """
 
 

@@ -261,13 +261,14 @@ def test_a_part_that_only_a_short_prefix_reaches_has_the_limits_of_a_plain_rende
         template = ChatTemplate(source)
         renderer = _create_renderer(template, msgs)
         with patch.object(limits, "_MAX_STEPS", 2_000_000):
-            expected = _render_or_refuse(lambda template=template: template.render_text(msgs[:2]).text)
-            assert _render_or_refuse(lambda renderer=renderer: renderer.render(2)) == expected
+            expected = _render_or_refuse(template.render_text, msgs[:2])
+            assert _render_or_refuse(renderer.render, 2) == expected
 
 
-def _render_or_refuse(render: Callable[[], str]) -> str:
+def _render_or_refuse(render: Callable[[Any], Any], argument: Any) -> str:
     try:
-        return render()
+        rendered = render(argument)
+        return rendered if isinstance(rendered, str) else rendered.text
     except TemplateError as error:
         return f"error: {error}"
 
