@@ -51,8 +51,8 @@ class ChatMessageReader:
         content: Reader for the content of the messages.
         keeps_none: True to keep arguments of tool calls whose value is None. False to omit these arguments,
             because the package `datasets` adds such arguments.
-        call_count: Number of tool calls that were read, plus the numbers that were skipped because an open call
-            has this id.
+        call_count: Counter for created ids such as `call_1`. Each tool call increases it, and numbers whose id an
+            open call has are skipped.
         open_calls: Tool names of the tool calls without a result, by call id.
         weights: Weights of the messages that were read. None for a message without a weight.
     """

@@ -117,12 +117,14 @@ class LossLog:
                 continue
             position = _POSITIONS.get(block.type, 1)
             if position < last or position == last == 0:
-                reason = "the format has one thinking text before the content, and tool calls after the content"
+                reason = (
+                    "the order of the blocks changes: the format has one thinking text first and tool calls last"
+                )
                 self.add(f"{place}.content[{index}]", reason)
             last = max(position, last)
             if block.type == "thinking" and not (block.thinking and (is_reply or has_calls)):
-                reason = "the format has no empty thinking, and no thinking outside replies"
-                self.add(f"{place}.content[{index}]", reason)
+                reason = "has thinking only in replies" if block.thinking else "cannot represent empty thinking"
+                self.add(f"{place}.content[{index}]", f"the format {reason}")
             elif has_one_part and block == _EMPTY_TEXT:
                 reason = "the format cannot represent an empty text block in a message with other blocks"
                 self.add(f"{place}.content[{index}]", reason)

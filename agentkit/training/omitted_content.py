@@ -91,7 +91,7 @@ def _get_content(block: Block) -> str:
 
 
 def _find_content(text: str, content: str, start: int) -> int:
-    """Returns the position of a content, or of the content as JSON. Returns -1 if both are missing."""
+    """Returns the position of a text, or of the text as JSON. Returns -1 if neither occurs."""
     # The content is usually near, and a search for its first characters is faster than a search for all of them.
     position = text.find(content[:16], start, start + 2_000)
     if position < 0 or not text.startswith(content, position):

@@ -41,7 +41,7 @@ class _FoundReply(NamedTuple):
 
 @dataclass
 class ReplySpans(ServedText):
-    """Rendered sample. The methods return the positions of messages in the rendered text."""
+    """Rendered sample with methods that find messages and replies in its text."""
 
     _found: dict[int, _FoundReply] = field(default_factory=dict[int, "_FoundReply"], init=False, repr=False)
 

@@ -23,9 +23,9 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
 
     If messages after the last reply change this reply, these messages are in no sample.
 
-    No sample ends with an earlier reply that has the weight 0. In each of the samples, replies that another sample
-    trains have the weight 0. With `train_on="last"`, `tokenize` trains the last reply of each of these samples. To
-    train only the last reply of the conversation, pass only the last sample.
+    A reply with the weight 0 gets no sample of its own, unless it is the last reply. In each of the samples,
+    replies that another sample trains have the weight 0. With `train_on="last"`, `tokenize` trains the last reply
+    of each of these samples. To train only the last reply of the conversation, pass only the last sample.
 
     Args:
         sample: The sample.

@@ -168,8 +168,8 @@ def load_rows(
       `weight`. Also rows of torchtune, whose messages have the keys `masked`, `ipython` and `eot`. With `ipython`,
       a text that is not a tool call in JSON becomes a call of `code_interpreter` with the argument `code`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
-      `conversations`. Only the replies in `completion` are trained. trl trains all messages in `completion`.
-    - `dspy`: rows of `format_finetune_data` of DSPy.
+      `conversations`. agentkit trains only the replies in `completion`. trl itself trains all messages in it.
+    - `dspy`: `messages`, and optionally `tools`, as `format_finetune_data` of DSPy returns them.
     - `sharegpt`: `conversations` with the keys `from` and `value`, and optionally `system`, `tools` and `images`.
     - `alpaca`: `instruction`, `input` and `output`, and optionally `system` and `history`. The user message is the
       text of `instruction` and `input`, as in LLaMA-Factory.

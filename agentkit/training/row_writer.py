@@ -111,8 +111,8 @@ def dump_rows(
 
     Rows do not distinguish a string from a list with one text block, or an empty string from an empty list.
 
-    If a key or column first appears after the first 10 MB of a file, `datasets.load_dataset("json")` needs the
-    size of the file as `chunksize`, or `features`.
+    `datasets.load_dataset("json")` reads the columns from the first 10 MB of a file. If a column first appears
+    later, pass `features`, or pass `chunksize` with the size of the file in bytes.
 
     Args:
         format: Name of the format.

@@ -24,7 +24,8 @@ Weight: TypeAlias = int | None
 MessageWeight: TypeAlias = Weight | tuple[Weight, ...]
 """Weight of a message, or the weights of its blocks."""
 
-_WEIGHTS = "Pass 0, 1 or None, or a list with one of these for each block of the message."
+_WEIGHT = "Pass 0, 1 or None, or a list with one of these for each block of the message."
+_WEIGHTS = "Pass a list with one item for each message: 0, 1, None, or a list with one of these for each block."
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def _check_weight(place: str, weight: object, msg: Msg) -> MessageWeight:
     items = cast("Sequence[object]", weight)
     if len(items) != len(msg.blocks):
         reason = f"expected one weight for each of the {len(msg.blocks)} blocks, got {len(items)}"
-        raise OptionError(place, reason, _WEIGHTS)
+        raise OptionError(place, reason, _WEIGHT)
     checked = tuple(_check_number(f"{place}[{index}]", item) for index, item in enumerate(items))
     return checked[0] if checked and len({*checked}) == 1 else checked
 
@@ -191,7 +192,7 @@ def _check_number(place: str, weight: object) -> Weight:
     if weight is None:
         return None
     if not isinstance(weight, int | float) or weight not in (0, 1):
-        raise OptionError(place, f"expected 0, 1 or None, got {shorten_repr(weight, 60)}", _WEIGHTS)
+        raise OptionError(place, f"expected 0, 1 or None, got {shorten_repr(weight, 60)}", _WEIGHT)
     return int(weight)
 
 
@@ -203,7 +204,7 @@ def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, .
     for index, ids in cast("Mapping[object, Iterable[object]]", tokens).items():
         place = f"tokens[{shorten_repr(index, 60)}]"
         if not isinstance(index, int) or not 0 <= index < len(msgs) or not is_reply(msgs[index]):
-            raise OptionError(place, "there is no reply with this index", "Use the index of a reply in msgs.")
+            raise OptionError(place, "this is not the index of a reply in msgs", "Pass the index of a reply.")
         check_option(place, ids, list | tuple, "Pass a list of token ids.")
         numbers = tuple(ids)
         if not numbers:

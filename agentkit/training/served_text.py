@@ -38,8 +38,8 @@ class ReplyPrompt(NamedTuple):
 
     Attributes:
         end: End of the prompt, as an index of the text.
-        is_served: True if the text before the reply is the prompt that the model received. If the generation
-            prompt opens thinking, the opening may be missing before a reply without recorded token ids.
+        is_served: True if the text before the reply is the prompt that the model received. Also True if the
+            text lacks only the opening of thinking (`<think>`), and the reply has no recorded token ids.
     """
 
     end: int
@@ -48,7 +48,7 @@ class ReplyPrompt(NamedTuple):
 
 @dataclass
 class ServedText:
-    """Rendered sample.
+    """Rendered sample, whose text starts with the prompt that the model received.
 
     Attributes:
         sample: The sample.

@@ -1,4 +1,4 @@
-"""`train_stop_tokens`: adds the stop tokens that a chat template does not write as part of a reply.
+"""`find_missing_stops`: finds the stop tokens that a chat template does not write as part of a reply.
 
 Some templates write no text after a reply. The model ends the reply with the tag of the next turn: GLM-4.5 writes
 `<|user|>` after a text, and `<|observation|>` after tool calls. Other templates leave the stop token to the
@@ -19,7 +19,7 @@ from agentkit.messages.message import Msg
 from agentkit.training.reply_spans import ReplySpans, is_cut_off
 from agentkit.training.text_spans import Span
 
-__all__ = ["StopTokens", "train_stop_tokens"]
+__all__ = ["StopTokens", "find_missing_stops"]
 
 _ADVICE: Final = (
     "Pass stop_tokens= with the texts of the tokens that end a reply (`eos_token_id` in generation_config.json). "
@@ -45,10 +45,10 @@ class StopTokens(NamedTuple):
     losses: list[tuple[str, str]]
 
 
-def train_stop_tokens(
+def find_missing_stops(
     rendered: ReplySpans, trained: Sequence[Span], stop_tokens: Sequence[str] | None
 ) -> StopTokens:
-    """Finds the stop tokens after the trained replies that do not end in the stop token of the template.
+    """Finds the stop tokens of trained replies after which the template writes no stop token of its own.
 
     Replies with recorded token ids, and replies that were cut off, are not searched.
 

@@ -15,7 +15,7 @@ from agentkit.training.omitted_content import check_calls, find_omitted_content
 from agentkit.training.recorded_tokens import splice_tokens
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Sample
-from agentkit.training.stop_tokens import train_stop_tokens
+from agentkit.training.stop_tokens import find_missing_stops
 from agentkit.training.text_encoder import (
     Encode,
     Encoder,
@@ -114,8 +114,9 @@ def tokenize(
         template: Chat template of the model.
         encode: Function that returns the token ids and offsets of a text, or a `tokenizers.Tokenizer`. The
             function must convert special tokens in the text to their ids, and must not add special tokens.
-        train_on: `assistant` trains all replies. `last` trains the last reply. `all` trains all texts after the
-            system messages, except user messages with media and messages with the weight 0.
+        train_on: `assistant` trains all replies of `Sample.viewer`, or of all agents if it is None. `last` trains
+            the last of these replies. `all` trains all texts after the system messages, except user messages with
+            media and messages with the weight 0.
         train_thinking: False excludes thinking from training, with the tags that the template writes around the
             thinking, or writes as an empty pair if there is no thinking. White space next to the tags is excluded
             too.
@@ -163,7 +164,7 @@ def tokenize(
     encode_text = as_encoder(encode)
     rendered = ReplySpans(sample, template, now)
     trained = find_trained_spans(rendered, train_on, train_thinking, train_generation_prompt)
-    stops = train_stop_tokens(rendered, trained, stop_tokens)
+    stops = find_missing_stops(rendered, trained, stop_tokens)
     losses = [*find_omitted_content(rendered, trained, train_on, train_thinking), *stops.losses]
     trained = merge_spans([*trained, *stops.spans]) if stops.spans else trained
     if sample.tokens:

@@ -504,17 +504,17 @@ LOSSES: Final[dict[str, tuple[str, Sample, str]]] = {
     "a text after a call": (
         "openai",
         Sample([USER, Msg("assistant", [*CALL.blocks, TextBlock("Wait.")], "assistant")]),
-        r"msgs\[1\].content\[1\]: the format has one thinking text before the content",
+        r"msgs\[1\].content\[1\]: the order of the blocks changes",
     ),
     "two thinking blocks": (
         "trl",
         Sample([USER, Msg("assistant", [ThinkingBlock("a"), ThinkingBlock("b")], "assistant")]),
-        r"msgs\[1\].content\[1\]: the format has one thinking text before the content",
+        r"msgs\[1\].content\[1\]: the order of the blocks changes",
     ),
     "a thinking after the text": (
         "atif",
         Sample([USER, Msg("assistant", [TextBlock("a"), ThinkingBlock("b")], "assistant")]),
-        r"msgs\[1\].content\[1\]: the format has one thinking text before the content",
+        r"msgs\[1\].content\[1\]: the order of the blocks changes",
     ),
     "the replies of other agents": (
         "trl",
