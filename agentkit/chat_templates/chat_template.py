@@ -56,7 +56,6 @@ _RESERVED: Final = frozenset({"messages", "strftime_now", "chat_template"})
 _TIME: Final = datetime | None
 _FLAG: Final = bool | None
 _FLAG_OR_KEY: Final = bool | str
-_DOCUMENTS: Final = "Pass a list of dicts."
 _MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT | Feature.RESULT_MEDIA
 
 
@@ -262,9 +261,7 @@ class ChatTemplate:
         checked = check_messages(msgs)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
         check_option("now", now, _TIME)
-        if isinstance(documents, str):
-            raise OptionError("documents", f"expected a list, got {describe_value(documents)}", _DOCUMENTS)
-        check_option("documents", documents, Sequence, _DOCUMENTS)
+        cited = _read_documents(documents)
         check_option("add_generation_prompt", add_generation_prompt, _FLAG)
         check_option("continue_final_message", continue_final_message, _FLAG_OR_KEY)
         check_option("validate", validate, _FLAG)
@@ -272,7 +269,6 @@ class ChatTemplate:
         if self.validates if validate is None else validate:
             check_roles(checked)
         source, declared = self.choose_source(chat_template, bool(tools)), write_tools(as_tools(tools or None))
-        cited = cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None
         guard = self._guard(source, on_special_tokens)
         write = partial(
             write_messages,
@@ -573,6 +569,19 @@ class ChatTemplate:
             if msg.features & _MEDIA:
                 return self.check().media
         return frozenset()
+
+
+def _read_documents(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """Returns documents as JSON values. Returns None if there are no documents.
+
+    Raises:
+        OptionError: `documents` is not a list.
+    """
+    advice = "Pass a list of dicts."
+    if isinstance(documents, str):
+        raise OptionError("documents", f"expected a list, got {describe_value(documents)}", advice)
+    check_option("documents", documents, Sequence, advice)
+    return cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None
 
 
 def _needs_reply(written: WrittenMessages) -> bool:
