@@ -60,9 +60,8 @@ def find_omitted_texts(
         marked = render([_mark_message(msg, index, marks) for index, msg in enumerate(msgs)])
     except TemplateError:
         return omitted
-    if (
-        marked.translate(dict.fromkeys(map(ord, marks.values()))) != text
-    ):  # the template reads the start of a text, so the marks changed its output
+    unmarked = marked.translate(dict.fromkeys(map(ord, marks.values())))
+    if unmarked != text:  # the template reads the start of a text, so the marks changed its output
         return omitted
     characters = set(marked)
     missing = {path for path, mark in marks.items() if mark not in characters}
