@@ -358,20 +358,18 @@ class ChatTemplate:
     def create_prefix_renderer(
         self,
         msgs: Sequence[Msg],
-        text: str,
         /,
         *,
         tools: Sequence[ToolLike] = (),
         now: datetime | None = None,
         **variables: Any,
     ) -> PrefixRenderer:
-        """Returns a renderer for the first messages of a conversation.
+        """Returns a renderer for a conversation, and for the first messages of the conversation.
 
         The renderer counts messages as the template receives them: each tool result is a separate message.
 
         Args:
-            msgs: A conversation that `render` accepts.
-            text: Text of the conversation without a generation prompt.
+            msgs: The conversation. The method does not check the messages.
             tools: Tools that the model may call.
             now: Time that the template reads. None means the current local time.
             **variables: Further variables of the template.
@@ -382,7 +380,7 @@ class ChatTemplate:
         if self.function is not None:
             raise TemplateError(self.name, "prefix rendering requires a Jinja template, got a function")
         source, chat = self._prepare(msgs, tools, False, now, variables)
-        return PrefixRenderer(source, chat, text, self.name)
+        return PrefixRenderer(source, chat, self.name)
 
     def _prepare(
         self,

@@ -108,7 +108,7 @@ class LoopRecorder(TraceRecorder):
             run: Function that runs the template, and yields the texts outside of loops.
         """
         self.prepare_rendering(length, [])
-        self._parts, self._pieces, self._texts = [self.trace], [], []
+        self._parts, self._pieces, self._texts = [self.start_part()], [], []
         self._counters = None
         self._call(self._add_texts, run)
         self._end_part()
@@ -153,11 +153,11 @@ class LoopRecorder(TraceRecorder):
         for part in run.parts:
             if isinstance(part, _Loop):
                 pieces.append(self._run_loop(part))
-            elif not self.are_true(part.length, part.conditions):
+                continue
+            if not self.are_true(part.length, part.conditions):
                 return None
-            else:
-                self.set_attributes(part.writes)
-                pieces.append(part.text)
+            self.set_attributes(part.writes)
+            pieces.append(part.text)
         return pieces
 
     def add_loop(self, items: MessageView | IndexView, number: int, body: Any, values: tuple[Any, ...]) -> None:
@@ -192,7 +192,7 @@ class LoopRecorder(TraceRecorder):
 
         Returns an empty record and 0 if the rendering can skip no iteration.
         """
-        best, most = LoopRecord(loop.comparable), 0
+        best, most = None, 0
         for record in self._records[loop.number]:
             if record.comparable == loop.comparable:
                 count = self._count_skippable(record, min(needed, len(record.ends) - 1))
@@ -200,17 +200,17 @@ class LoopRecorder(TraceRecorder):
                     best, most = record, count
                 if count == needed:
                     break
-        return best, most
+        return best or LoopRecord(loop.comparable), most
 
     def _count_skippable(self, record: LoopRecord, count: int) -> int:
         """Returns the largest number of iterations, at most `count`, that can be skipped."""
+        for end in (count, count - 1, count - 2):  # often, only the last iteration is different
+            if end <= 0 or self.are_true(record.lengths[end], record.conditions[end]):
+                return max(end, 0)
 
         def is_different(end: int) -> bool:
             return not self.are_true(record.lengths[end], record.conditions[end])
 
-        for end in (count, count - 1, count - 2):  # often, only the last iteration is different
-            if end <= 0 or not is_different(end):
-                return max(end, 0)
         return bisect_left(range(count), True, key=is_different) - 1
 
     def _run_iterations(

@@ -98,7 +98,7 @@ class LoopRecord:
             if merged != conditions.get(key):
                 conditions = {**conditions, key: merged}
         self.ends.append(self.ends[-1] + size)
-        self.lengths.append(self.lengths[-1].intersect(trace.length))
+        self.lengths.append(self.lengths[-1] if trace.length is _ALL else self.lengths[-1].intersect(trace.length))
         self.conditions.append(conditions)
         self.writes.append({**writes, **trace.writes} if trace.writes else writes)
 
@@ -126,7 +126,8 @@ def find_range(value: int, other: int) -> ValueRange:
     return ValueRange(other + 1, inf) if value > other else ValueRange(-inf, other - 1)
 
 
-class LoopText(NamedTuple):
+@dataclass(slots=True)
+class LoopText:
     """Text of a loop. For the first iterations, only the record stores the characters.
 
     Attributes:
@@ -141,10 +142,9 @@ class LoopText(NamedTuple):
     length: int
     others: tuple[str, ...] = ()
 
-    @property
-    def size(self) -> int:
-        """Number of characters."""
-        return self.record.ends[self.length] + sum(map(len, self.others))
+    def __len__(self) -> int:
+        size = self.record.ends[self.length]
+        return size + sum(map(len, self.others)) if self.others else size
 
     def __str__(self) -> str:
         return "".join((self.record.text[: self.record.ends[self.length]], *self.others))

@@ -18,8 +18,8 @@ Rules
       `loop_recorder`.
     - A rendering calls the body of a loop for the other iterations. The whole template runs again only if a part
       outside of loops would read another number of messages, or other values of attributes.
-    - The constructor renders all messages with recorded loops. If the result differs from `text`, the renderer
-      calls `render_chat` each time.
+    - Before the first rendering, all messages are rendered with recorded loops. If the text differs from the text
+      of `render_chat`, the renderer calls `render_chat` each time.
     - If a rendering with recorded loops fails, `render_chat` renders the messages again. So the errors are those
       of `render_chat`.
 
@@ -33,9 +33,11 @@ Cost
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property, partial
 from itertools import accumulate
+from typing import Any
 
-from agentkit.jinja_environments.chat_rendering import ChatVariables, build_values, render_chat
+from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, build_values, render_chat
 from agentkit.jinja_environments.limits import check_size
 from agentkit.jinja_environments.loop_recorder import LoopRecorder, Piece
 from agentkit.jinja_environments.loop_records import LoopText
@@ -52,18 +54,37 @@ class PrefixRenderer:
     Args:
         source: Text of the template.
         variables: Variables of the template, with all messages.
-        text: Text of all messages without a generation prompt. The constructor renders all messages with recorded
-            loops. If the result differs from `text`, the renderer calls `render_chat` each time.
         name: Name of the template in errors.
     """
 
-    def __init__(self, source: str, variables: ChatVariables, text: str, name: str = "chat template") -> None:
+    def __init__(self, source: str, variables: ChatVariables, name: str = "chat template") -> None:
         self._source = source
         self._variables = variables
         self._name = name
-        self._values = build_values(variables)
-        self._recorder = LoopRecorder(self._values["messages"])
-        self._is_recorded = self._can_record(text)
+
+    @cached_property
+    def chat(self) -> Rendering:
+        """Rendering of all messages.
+
+        Raises:
+            TemplateError: As for `render`.
+            MissingExtraError: As for `render`.
+        """
+        return render_chat(self._source, self._variables, name=self._name)
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return build_values(self._variables)
+
+    @cached_property
+    def _recorder(self) -> LoopRecorder | None:
+        """Recorder of the loops. None if the text of all messages with recorded loops differs from `chat`."""
+        recorder, is_open = LoopRecorder(self._values["messages"]), self._variables.add_generation_prompt
+        try:
+            pieces = self._render_recorded(recorder, len(recorder.messages), is_open)
+            return recorder if "".join(map(str, pieces)) == self.chat.text else None
+        except Exception:  # the template refuses the messages, or uses them in an unusual way
+            return None
 
     def render(self, count: int, *, add_generation_prompt: bool = False) -> str:
         """Returns the text of the first messages.
@@ -93,18 +114,16 @@ class PrefixRenderer:
                 the result is None.
         """
         pieces, position = self._list_pieces(count, add_generation_prompt), 0
-        if not str(pieces[-1]).endswith(suffix):
-            pieces = ["".join(map(str, pieces))]
-        last = str(pieces.pop()) if suffix else ""
-        if not last.endswith(suffix):
-            return None
-        pieces.append(last.removesuffix(suffix))
-        for piece in pieces:
-            if not (
-                piece.is_in(text, position) if isinstance(piece, LoopText) else text.startswith(piece, position)
-            ):
+        if suffix:
+            pieces = pieces if str(pieces[-1]).endswith(suffix) else ["".join(map(str, pieces))]
+            last = str(pieces[-1])
+            if not last.endswith(suffix):
                 return None
-            position += _get_size(piece)
+            pieces[-1] = last.removesuffix(suffix)
+        for piece in pieces:
+            if not (text.startswith(piece, position) if isinstance(piece, str) else piece.is_in(text, position)):
+                return None
+            position += len(piece)
         return position
 
     def list_spans(self, count: int, *, add_generation_prompt: bool = False) -> dict[int, tuple[int, int]]:
@@ -118,24 +137,18 @@ class PrefixRenderer:
             add_generation_prompt: As for `render`.
         """
         pieces = self._list_pieces(count, add_generation_prompt)
-        starts = accumulate(map(_get_size, pieces), initial=0)
+        starts = accumulate(map(len, pieces), initial=0)
         loops = [
-            (start, piece) for start, piece in zip(starts, pieces, strict=False) if isinstance(piece, LoopText)
+            (start, piece)
+            for start, piece in zip(starts, pieces, strict=False)
+            if isinstance(piece, LoopText) and len(piece)
         ]
-        printed = [(start, loop) for start, loop in loops if loop.size]
-        return printed[0][1].list_spans(printed[0][0]) if len(printed) == 1 else {}
-
-    def _can_record(self, text: str) -> bool:
-        """Returns True if the rendering of all messages with recorded loops has the text `text`."""
-        try:
-            return "".join(map(str, self._render_recorded(len(self._recorder.messages), False))) == text
-        except Exception:  # the template refuses the messages, or uses them in an unusual way
-            return False
+        return loops[0][1].list_spans(loops[0][0]) if len(loops) == 1 else {}
 
     def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[Piece]:
-        if self._is_recorded:
+        if self._recorder is not None:
             try:
-                return self._render_recorded(count, add_generation_prompt)
+                return self._render_recorded(self._recorder, count, add_generation_prompt)
             except Exception:  # the template refuses the messages, or uses them in an unusual way
                 pass
         variables = self._variables._replace(
@@ -143,21 +156,17 @@ class PrefixRenderer:
         )
         return [render_chat(self._source, variables, name=self._name).text]
 
-    def _render_recorded(self, count: int, add_generation_prompt: bool) -> list[Piece]:
-        recorder = self._recorder
+    def _render_recorded(self, recorder: LoopRecorder, count: int, add_generation_prompt: bool) -> list[Piece]:
         pieces = recorder.reuse_run(count, add_generation_prompt)
         if pieces is None:
-            pieces = recorder.run_template(count, add_generation_prompt, lambda: self._run(add_generation_prompt))
-        check_size(sum(map(_get_size, pieces)))
+            run = partial(self._run, recorder, add_generation_prompt)
+            pieces = recorder.run_template(count, add_generation_prompt, run)
+        check_size(sum(map(len, pieces)))
         return pieces
 
-    def _run(self, add_generation_prompt: bool) -> Iterator[str]:
+    def _run(self, recorder: LoopRecorder, add_generation_prompt: bool) -> Iterator[str]:
         """Runs the template. Yields the texts outside of recorded loops."""
         values = {"add_generation_prompt": add_generation_prompt, **self._variables.others}
-        values["messages"], values["namespace"] = MessageView(self._recorder), get_recorded_namespace()
+        values["messages"], values["namespace"] = MessageView(recorder), get_recorded_namespace()
         template = compile_recorded(self._source)
         return template.root_render_func(template.new_context({**self._values, **values}))
-
-
-def _get_size(piece: Piece) -> int:
-    return len(piece) if isinstance(piece, str) else piece.size

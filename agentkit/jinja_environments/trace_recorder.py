@@ -58,6 +58,7 @@ class TraceRecorder:
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self.messages = messages
         self.prepare_rendering(len(messages), [])
+        self.start_part()
 
     def prepare_rendering(self, length: int, namespaces: list[Namespace]) -> None:
         """Prepares a rendering of the first `length` messages. Removes all attributes of the namespaces."""
@@ -65,7 +66,6 @@ class TraceRecorder:
         for namespace in namespaces:
             _list_attributes(namespace).clear()
         self._inner_loops = self._changes = 0
-        self.start_part()
 
     def start_part(self) -> Trace:
         """Starts the trace of a part."""

@@ -89,7 +89,7 @@ def locate_generation_prompt(text: str, start: int, prompts: Sequence[str]) -> t
         prompts: Texts that `find_generation_prompts` returned.
     """
     for prompt in prompts:
-        for offset in range(min(len(prompt), start), -1, -1):
-            if text.startswith(prompt, start - offset):
-                return start - offset, start - offset + len(prompt)
+        position = text.find(prompt, max(start - len(prompt), 0), start + len(prompt))
+        if position >= 0:
+            return position, position + len(prompt)
     return None

@@ -89,7 +89,9 @@ class ServedText:
     def chat(self) -> Rendering:
         """The rendered conversation."""
         check_separate_results(self.sample)
-        return self.render(self.sample.msgs)
+        if self._prefixes is None or self.whole is not None:
+            return self.render(self.sample.msgs)
+        return self._prefixes.chat
 
     @cached_property
     def text(self) -> str:
@@ -165,9 +167,7 @@ class ServedText:
         variables = self.variables
         if variables.keys() & _RENDER_OPTIONS or self.template.function is not None:
             return None
-        return self.template.create_prefix_renderer(
-            self.sample.msgs, self.chat.text, tools=self.sample.tools, **variables
-        )
+        return self.template.create_prefix_renderer(self.sample.msgs, tools=self.sample.tools, **variables)
 
     def _list_written(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
         """Returns the spans of the first `count` messages, by the index of the message.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from operator import itemgetter
-from typing import Any, Final, TypeAlias, cast, overload
+from typing import Any, TypeAlias, cast, overload
 
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
@@ -97,10 +96,6 @@ def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[t
     raise OptionError("encode", reason, advice)
 
 
-_get_start: Final = itemgetter(0)
-_get_end: Final = itemgetter(1)
-
-
 def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: str, stop: str) -> tuple[int, int]:
     """Returns the span of the tokens whose characters are all between two positions of a text.
 
@@ -115,8 +110,12 @@ def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: 
         text: Text of the tokens.
         stop: Stop token of the chat template. Empty if there is none.
     """
-    first = bisect_left(offsets, start, key=_get_start)
-    last = bisect_right(offsets, end, key=_get_end)
+    get = offsets.get if isinstance(offsets, _Offsets) else offsets.__getitem__
+    indexes = range(len(offsets))
+    first = bisect_left(indexes, (start,), key=get)
+    last = bisect_left(indexes, (end,), first, key=get)
+    while first < last and offsets[last - 1][1] > end:  # skip a token that ends after the end position
+        last -= 1
     while first < last and offsets[first][1] <= start:  # skip a token that ends at the start position
         first += 1
     if stop and first > 0 and start < offsets[first - 1][1]:
@@ -173,6 +172,9 @@ class _Offsets(Sequence[tuple[int, int]]):
 
     Each offset is read from the encoding when it is requested, because `tokenize` needs only a few offsets.
 
+    Attributes:
+        get: Function that returns the offset of the token with an index.
+
     Args:
         encoding: Encoding of `tokenizers`.
         is_trimmed: True if the offsets do not include white space. Each token then starts at the end of the
@@ -181,7 +183,7 @@ class _Offsets(Sequence[tuple[int, int]]):
 
     def __init__(self, encoding: Any, is_trimmed: bool) -> None:
         self._encoding = encoding
-        self._is_trimmed = is_trimmed
+        self.get = self._get_untrimmed if is_trimmed else encoding.token_to_chars
 
     def __len__(self) -> int:
         return len(self._encoding)
@@ -193,7 +195,8 @@ class _Offsets(Sequence[tuple[int, int]]):
     def __getitem__(self, index: int | slice) -> tuple[int, int] | Sequence[tuple[int, int]]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
+        return self.get(index)
+
+    def _get_untrimmed(self, index: int) -> tuple[int, int]:
         start, end = self._encoding.token_to_chars(index)
-        if self._is_trimmed:
-            start = min(start, self._encoding.token_to_chars(index - 1)[1] if index else 0)
-        return start, end
+        return min(start, self._encoding.token_to_chars(index - 1)[1] if index else 0), end

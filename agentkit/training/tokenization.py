@@ -189,13 +189,10 @@ def _check_stop_tokens(stop_tokens: object) -> None:
 
 
 def _build(ids: list[int], spans: list[Span], losses: list[tuple[str, str]]) -> TokenizedSample:
-    mask, labels, position = list[int](), list[int](), 0
+    mask, labels = [0] * len(ids), [IGNORED_LABEL] * len(ids)
     for start, end in spans:
-        mask += [0] * (start - position) + [1] * (end - start)
-        labels += [IGNORED_LABEL] * (start - position) + ids[start:end]
-        position = end
-    mask += [0] * (len(ids) - position)
-    labels += [IGNORED_LABEL] * (len(ids) - position)
+        mask[start:end] = [1] * (end - start)
+        labels[start:end] = ids[start:end]
     return TokenizedSample(ids, mask, labels, spans, losses)
 
 

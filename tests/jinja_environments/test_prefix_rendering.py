@@ -98,7 +98,7 @@ def _build_turns(count: int, calls: int = 0) -> list[Msg]:
 
 
 def _create_renderer(template: ChatTemplate, msgs: list[Msg]) -> PrefixRenderer:
-    return template.create_prefix_renderer(msgs, template.render_text(msgs).text)
+    return template.create_prefix_renderer(msgs)
 
 
 def _count_iterations(template: ChatTemplate, msgs: list[Msg]) -> int:

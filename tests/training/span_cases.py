@@ -122,7 +122,7 @@ def check_prefixes(msgs: list[Msg], template: ChatTemplate, random: Random) -> i
     whole = texts.get((len(msgs), False)) or _try_render(
         partial(_render, template, msgs, len(msgs), False, options)
     )
-    renderer = template.create_prefix_renderer(msgs, whole, **options)
+    renderer = template.create_prefix_renderer(msgs, **options)
     for length, is_open in cases:
         text = _try_render(partial(renderer.render, counts[length], add_generation_prompt=is_open))
         assert text == texts[length, is_open], (template.name, msgs, cases)
