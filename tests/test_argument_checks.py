@@ -1,14 +1,12 @@
 """Unknown options: type checkers refuse them, and the error at run time suggests the right name.
 
-Each `type: ignore` in this file is a test: mypy reports each `type: ignore` that suppresses no error.
+Each `type: ignore` in this file is a test: mypy, which `.ci/run` calls for all files, reports each `type: ignore`
+that suppresses no error.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -30,7 +28,6 @@ from tests.providers import MESSAGE_PROVIDERS
 pytestmark = pytest.mark.anyio
 
 HELLO: Final = [Msg("Bob", "hi", "user")]
-ROOT: Final = Path(__file__).parent.parent
 
 
 async def _list_calls(model: ScriptedModel) -> list[Callable[[], object]]:
@@ -70,13 +67,6 @@ async def test_a_call_that_type_checkers_refuse_raises_an_option_error() -> None
         with pytest.raises(OptionError):
             await awaited()
     assert model.calls == []
-
-
-@pytest.mark.slow
-def test_mypy_refuses_each_of_these_calls() -> None:
-    command = [sys.executable, "-m", "mypy", "tests/test_argument_checks.py"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout
 
 
 Case = tuple[Callable[..., object], dict[str, Any], str]
