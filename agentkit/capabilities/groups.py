@@ -51,7 +51,7 @@ class TurnCapabilities:
             `speaker_names` is set to False, because a joined turn may have several speakers but has only one field
             for a name.
         speaker_refused: Characters that the API refuses in a speaker name. The value is the content of a character
-            class `[…]` in a regular expression, such as `<>|`.
+            class `[…]` in a regular expression, such as `<>|`. Empty if the API accepts all names.
     """
 
     text_joining: Literal["apart", "glued", "string"] = "apart"

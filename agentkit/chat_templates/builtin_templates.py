@@ -40,29 +40,26 @@ __all__ = ["BUILTIN_NAMES", "load_builtin"]
 
 _LANGCHAIN: Final[dict[str, Any]] = {"validates": True, "text_separator": "\n\n"}
 _TORCHTUNE: Final[dict[str, Any]] = {"text_separator": ""}
+_LLAMA_2_TOKENS: Final = frozenset(("<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>"))
+_MISTRAL_TOKENS: Final = frozenset(
+    ("<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]")
+) | {"[TOOL_RESULTS]", "[/TOOL_RESULTS]"}
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    **dict.fromkeys(("inst", "im_start", "llama_2", "llama_3", "phi_4", "zephyr"), _LANGCHAIN),
-    **dict.fromkeys(("mistral", "torchtune_llama_2", "torchtune_chatml"), _TORCHTUNE),
+    "inst": {**_LANGCHAIN, "special_tokens": {"bos_token": "<s>"}},
+    "im_start": _LANGCHAIN,
+    "llama_2": {**_LANGCHAIN, "special_tokens": {"bos_token": "<s>"}},
+    "llama_3": {**_LANGCHAIN, "special_tokens": {"bos_token": "<|begin_of_text|>"}},
+    "phi_4": _LANGCHAIN,
+    "zephyr": _LANGCHAIN,
+    "mistral": {**_TORCHTUNE, "adds_bos": True, "control_tokens": _MISTRAL_TOKENS},
+    "torchtune_llama_2": {**_TORCHTUNE, "adds_bos": True, "control_tokens": _LLAMA_2_TOKENS},
+    "torchtune_chatml": _TORCHTUNE,
 }
 """Arguments of `ChatTemplate` for each built-in template.
 
 LangChain writes a blank line between two text blocks of a message. torchtune writes no text between them.
-"""
-
-_LLAMA_2: Final = "<s> </s> [INST] [/INST] <<SYS>> <</SYS>>"
-_MISTRAL: Final = (
-    "<s> </s> [INST] [/INST] [TOOL_CALLS] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS]"
-)
-_BOS: Final[dict[str, dict[str, Any]]] = {
-    "inst": {"special_tokens": {"bos_token": "<s>"}},
-    "llama_2": {"special_tokens": {"bos_token": "<s>"}},
-    "llama_3": {"special_tokens": {"bos_token": "<|begin_of_text|>"}},
-    "mistral": {"adds_bos": True, "control_tokens": frozenset(_MISTRAL.split())},
-    "torchtune_llama_2": {"adds_bos": True, "control_tokens": frozenset(_LLAMA_2.split())},
-}
-"""Further arguments of `ChatTemplate`: the bos token that a template writes, or True if the tokenizer adds it.
-
-If the tokenizer adds tokens that the template does not write, the control tokens of the tokenizer are listed.
+`special_tokens` has the bos token that a template writes. `adds_bos` is True if the tokenizer adds the token
+instead. For these templates, `control_tokens` lists the tokens, because their texts do not contain all of them.
 """
 
 BUILTIN_NAMES: Final = ("chatml", *_OPTIONS)
@@ -82,4 +79,4 @@ def load_builtin(name: str) -> ChatTemplate:
 @cache
 def _read(name: str) -> ChatTemplate:
     text = files("agentkit.chat_templates").joinpath("builtin", f"{name}.jinja").read_text(encoding="utf-8")
-    return ChatTemplate(text, name=name, **_OPTIONS[name], **_BOS.get(name, {}))
+    return ChatTemplate(text, name=name, **_OPTIONS[name])

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
 
-from agentkit.argument_checks import check_choice, check_names, check_option
-from agentkit.chat_templates.control_tokens import OnSpecialTokens, TextGuard, find_control_tokens
+from agentkit.argument_checks import check_choice, check_names, check_option, check_text
+from agentkit.chat_templates.control_tokens import OnSpecialTokens, TextGuard, compile_control_tokens
 from agentkit.chat_templates.media_placeholders import find_media
 from agentkit.chat_templates.message_order import check_roles
 from agentkit.chat_templates.omitted_texts import find_omitted_texts
 from agentkit.chat_templates.prompt_end import find_prompt_end
 from agentkit.chat_templates.rendered_chat import RenderedChat
-from agentkit.chat_templates.template_choice import choose_template
 from agentkit.chat_templates.template_messages import (
     WrittenMessages,
     adapt_message,
-    keep_text,
     write_messages,
     write_tools,
 )
@@ -31,6 +29,7 @@ from agentkit.jinja_environments.chat_rendering import (
     ChatVariables,
     Rendering,
     compile_chat,
+    list_literals,
     render_chat,
 )
 from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
@@ -42,20 +41,17 @@ from agentkit.tools.tool import ToolLike, as_tools
 
 if TYPE_CHECKING:
     from agentkit.capabilities.capabilities import Capabilities
-    from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
+    from agentkit.chat_templates.template_formatter import ChatTemplateFormatter, ChatTemplateOptions
     from agentkit.chat_templates.template_probes import TemplateProbe
     from agentkit.chat_templates.template_report import TemplateReport
-    from agentkit.formatting.formatter import FormatterOptions
 
 __all__ = ["ChatTemplate", "TemplateFunction"]
 
 TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str, Any]], str]
 """Function that takes the messages as dicts and a dict of all other variables, and returns the prompt text."""
 
-_RESERVED: Final = frozenset({"messages", "strftime_now", "chat_template"})
-_TIME: Final = datetime | None
-_FLAG: Final = bool | None
-_FLAG_OR_KEY: Final = bool | str
+_RESERVED: Final = frozenset({"chat_template", "messages"})
+_FUNCTION_ADVICE: Final = "Pass a function that takes the messages and a dict of variables."
 _MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT | Feature.RESULT_MEDIA
 
 
@@ -70,7 +66,7 @@ class ChatTemplate:
         jinja: Text of the template. None if there are only named templates, or a function.
         special_tokens: Texts of special tokens by name, such as `bos_token`. Templates read them as variables.
         additional_templates: Texts of further templates by name, such as `tool_use` (for requests with tools).
-        name: Name of the template in errors.
+        name: Name of the template in errors and in the ledger.
         control_tokens: Tokens that the tokenizer reads as control tokens, such as `<|im_end|>`. If empty, agentkit
             searches the text of the template, and the text of small test conversations, for control tokens.
         response_template: Declaration of the format of replies (see `ResponseTemplate`). None if there is none.
@@ -83,7 +79,7 @@ class ChatTemplate:
             templates.
 
     Raises:
-        OptionError: An argument has a wrong type.
+        OptionError: An argument has a wrong type, two arguments cannot be combined, or there is no template.
         TemplateError: The text of a template is invalid.
         MissingExtraError: The package jinja2 is not installed, but there is a Jinja template.
 
@@ -112,23 +108,43 @@ class ChatTemplate:
 
     def __post_init__(self) -> None:
         check_option("jinja", self.jinja, str | None, "Pass the text of a template.")
-        check_option(
-            "additional_templates", self.additional_templates, Mapping, "Pass a dict of templates by name."
-        )
-        for name, text in self.additional_templates.items():
-            check_option("additional_templates", name, str, "Pass the names of the templates as strings.")
-            check_option(f"additional_templates[{name!r}]", text, str, "Pass the text of the template.")
-        check_option("text_separator", self.text_separator, str)
-        check_option("function", self.function, Callable | None)
-        check_option("special_tokens", self.special_tokens, Mapping, "Pass a dict of tokens by name.")
-        for name, token in self.special_tokens.items():
-            check_option("special_tokens", name, str, "Pass the names of the tokens as strings.")
-            check_option(f"special_tokens[{name!r}]", token, str, "Pass the text of the token.")
+        check_option("name", self.name, str, "Pass the name of the template.")
         check_option("control_tokens", self.control_tokens, Collection, "Pass a set of tokens.")
         for token in self.control_tokens:
             check_option("control_tokens", token, str, "Pass the texts of the tokens.")
-        object.__setattr__(self, "control_tokens", frozenset(self.control_tokens))
-        for text in filter(None, (self.jinja, *self.additional_templates.values())):
+        check_option("response_template", self.response_template, Mapping | None, "Pass a dict.")
+        check_option("adds_bos", self.adds_bos, bool | None)
+        check_option("text_separator", self.text_separator, str)
+        check_option("validates", self.validates, bool)
+        check_option("function", self.function, Callable | None, _FUNCTION_ADVICE)
+        copies: dict[str, Any] = {
+            "special_tokens": _copy_texts("special_tokens", self.special_tokens, "token"),
+            "additional_templates": _copy_texts("additional_templates", self.additional_templates, "template"),
+            "control_tokens": frozenset(self.control_tokens),
+        }
+        if self.response_template is not None:
+            copies["response_template"] = copy_json(dict(self.response_template))
+        if self.tags is not None:
+            from agentkit.chat_templates.tag_templates import check_tags
+
+            copies["tags"] = check_tags(self.tags)
+        for name, value in copies.items():
+            object.__setattr__(self, name, value)
+        self._check_sources()
+
+    def _check_sources(self) -> None:
+        """Checks that the template has one source of each name, and compiles the texts of Jinja templates."""
+        has_texts = self.jinja is not None or bool(self.additional_templates)
+        if self.function is None and not has_texts:
+            advice = "Pass `jinja`, `additional_templates` or `function`."
+            raise OptionError("jinja", "expected the text of a template, got None", advice)
+        if self.function is not None and has_texts:
+            reason = "cannot be combined with `jinja` or `additional_templates`"
+            raise OptionError("function", reason, "Pass either the function or the texts of templates.")
+        if self.jinja is not None and "default" in self.additional_templates:
+            reason = "cannot be combined with `jinja`, which is the template with this name"
+            raise OptionError("additional_templates['default']", reason, "Pass one of them.")
+        for text in self._sources.values():
             compile_chat(text, self.name)
 
     # -- sources -----------------------------------------------------------------------------------------------
@@ -188,14 +204,14 @@ class ChatTemplate:
         Args:
             tags: Texts before and after a message, by role: `{"user": ("U: ", "\n")}`. The roles are `system`,
                 `user`, `assistant` and `tool`.
-            name: Name of the template in errors.
+            name: Name of the template in errors and in the ledger.
 
         Raises:
             OptionError: A role is unknown, or its value is not a pair of strings.
         """
-        from agentkit.chat_templates.tag_templates import write_tag_template
+        from agentkit.chat_templates.tag_templates import check_tags, write_tag_template
 
-        return cls(write_tag_template(tags), name=name, text_separator="", tags=dict(tags))
+        return cls(write_tag_template(check_tags(tags)), name=name, text_separator="", tags=tags)
 
     @classmethod
     def from_function(cls, function: TemplateFunction, *, name: str = "function") -> ChatTemplate:
@@ -204,12 +220,12 @@ class ChatTemplate:
         Args:
             function: Function that takes the messages as dicts, and a dict of all other variables, and returns the
                 text.
-            name: Name of the template in errors.
+            name: Name of the template in errors and in the ledger.
 
         Raises:
             OptionError: `function` is not callable.
         """
-        check_option("function", function, Callable)
+        check_option("function", function, Callable, _FUNCTION_ADVICE)
         return cls(None, name=name, function=function)
 
     # -- rendering ---------------------------------------------------------------------------------------------
@@ -246,8 +262,9 @@ class ChatTemplate:
                 raises an error with the place of the text. `space` adds a space after the first character of each
                 control token, so that tokenizers read the token as plain text.
             validate: True to check the order of roles. None means the attribute `validates` of the template.
-            chat_template: Name of one of several templates. `default` is the template in the attribute `jinja`.
-                None means `tool_use` if this template exists and there are tools, and `default` otherwise.
+            chat_template: Name of one of several templates: a name in `additional_templates`, or `default` for the
+                template in `jinja`. None means `tool_use` if this template exists and there are tools, and
+                `default` otherwise.
             **variables: Further variables of the template, such as `enable_thinking=False`.
 
         Raises:
@@ -259,75 +276,72 @@ class ChatTemplate:
             MissingExtraError: The package jinja2 is not installed.
         """
         checked = check_messages(msgs)
+        check_option("now", now, datetime | None)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
-        check_option("now", now, _TIME)
-        cited = _read_documents(documents)
-        check_option("add_generation_prompt", add_generation_prompt, _FLAG)
-        check_option("continue_final_message", continue_final_message, _FLAG_OR_KEY)
-        check_option("validate", validate, _FLAG)
-        check_names("render()", variables.keys() & _RESERVED, ())
-        if self.validates if validate is None else validate:
-            check_roles(checked)
-        source, declared = self.choose_source(chat_template, bool(tools)), write_tools(as_tools(tools or None))
-        guard = self._guard(source, on_special_tokens)
-        write = partial(
-            write_messages,
-            separator=self.text_separator,
-            protect=guard.protect if guard else keep_text,
-            kinds=self._media_kinds(checked),
-        )
-        written = write(checked)
-        if add_generation_prompt is None:
-            add_generation_prompt = not continue_final_message and _needs_reply(written)
+        check_option("add_generation_prompt", add_generation_prompt, bool | None)
+        check_option("continue_final_message", continue_final_message, bool | str)
+        check_option("validate", validate, bool | None)
         if add_generation_prompt and continue_final_message:
             reason = "cannot be combined with add_generation_prompt=True"
             raise OptionError("continue_final_message", reason, "Pass add_generation_prompt=False.")
-        chat = ChatVariables(
-            self._adapt(written.messages),
-            guard.protect_json(declared, "tools") if guard and declared else declared,
-            guard.protect_json(cited, "documents") if guard and cited else cited,
-            add_generation_prompt,
-            self._list_variables(now, variables),
-        )
-        continued = continue_final_message if isinstance(continue_final_message, str) else "content"
+        if self.validates if validate is None else validate:
+            check_roles(checked)
+        continued = "content" if continue_final_message is True else continue_final_message or None
+        guard = self._guard(on_special_tokens)
+        source, chat, written = self._prepare(checked, tools, now, variables, documents, guard, chat_template)
+        if add_generation_prompt is None:
+            add_generation_prompt = not continued and chat.messages[-1]["role"] in ("user", "tool")
+        chat = chat._replace(add_generation_prompt=add_generation_prompt)
 
         def render(variables: ChatVariables) -> Rendering:
-            return self.render_variables(source, variables, continued if continue_final_message else None)
+            return self.render_variables(source, variables, continued)
 
         def render_again(msgs: Sequence[Msg]) -> str:
-            return render(chat._replace(messages=self._adapt(write(msgs).messages))).text
+            return render(chat._replace(messages=self._adapt(self._write(msgs, guard).messages))).text
 
         text, spans = rendering = render(chat)
         never_written = self._list_never_written(chat, {type_ for _, _, type_ in written.texts})
         omitted = find_omitted_texts(text, written.texts, never_written, source, checked, render_again)
-        rendered = RenderedChat(
+        return RenderedChat(
             text,
             spans,
-            tuple(find_media(text, chat, written.media, render, self.probe.find_placeholder)),
-            (*written.omitted, *omitted),
-            len(text) if continue_final_message else find_prompt_end(rendering, chat, render),
+            media=tuple(find_media(text, chat, written.media, render, self.probe.find_placeholder)),
+            omitted=(*written.omitted, *omitted),
+            prompt_end=len(text) if continued else find_prompt_end(rendering, chat, render),
+            spaced=tuple(dict.fromkeys(guard.places)) if guard else (),
         )
-        return replace(rendered, spaced=tuple(dict.fromkeys(guard.places))) if guard and guard.places else rendered
 
-    def _list_never_written(self, chat: ChatVariables, types: set[str]) -> list[str]:
-        """Returns the types of blocks that the template never writes.
-
-        The list is empty if the caller passed variables, because variables can change what the template writes.
-        """
-        if types <= {"text"} or chat.others.keys() - {*self.special_tokens, "strftime_now"}:
-            return []
-        return [type_ for type_ in sorted(types) if not self.probe.writes_block(type_)]
-
-    def check_special_tokens(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] = ()) -> None:
-        """Raises an error if `render` would refuse the messages or tools with `on_special_tokens="raise"`.
+    def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
+        """Returns messages with the tags of their roles as additional text blocks, as torchtune does.
 
         Raises:
-            MessageError: A text of a user, a tool result, the name of a speaker or the declaration of a tool has a
-                control token.
+            EmptyConversationError: There are no messages.
+            OptionError: The template is not from `from_tags`.
         """
-        if guard := self._guard(self.choose_source(None, bool(tools)), "raise"):
-            write_messages(check_messages(msgs), self.text_separator, guard.protect)
-            guard.protect_json(write_tools(as_tools(tools)), "tools")
+        from agentkit.chat_templates.tag_templates import wrap_messages
+
+        if self.tags is None:
+            reason = "only a template from ChatTemplate.from_tags has tags"
+            raise OptionError("template", reason, "Use render() for this template.")
+        return wrap_messages(check_messages(msgs), self.tags)
+
+    # -- features ----------------------------------------------------------------------------------------------
+
+    def check(self) -> TemplateReport:
+        """Returns the features of the template. The first call renders small test conversations."""
+        return self._report
+
+    def capabilities(self) -> Capabilities:
+        """Returns the capabilities of the template: the rules for its formatter, derived from `check`."""
+        return self._capabilities
+
+    def formatter(self, **options: Unpack[ChatTemplateOptions]) -> ChatTemplateFormatter:
+        """Returns a formatter whose requests are `{"prompt": TEXT}`. See `ChatTemplateFormatter` for options."""
+        from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
+
+        return ChatTemplateFormatter(template=self, **options)
+
+    # -- methods for other modules -----------------------------------------------------------------------------
 
     def render_text(
         self,
@@ -353,7 +367,8 @@ class ChatTemplate:
         Raises:
             TemplateError: The template refuses the messages, or the rendering exceeds a limit.
         """
-        return self.render_variables(*self._prepare(msgs, tools, add_generation_prompt, now, variables))
+        source, chat, _ = self._prepare(msgs, tools, now, variables)
+        return self.render_variables(source, chat._replace(add_generation_prompt=add_generation_prompt))
 
     def create_prefix_renderer(
         self,
@@ -379,104 +394,8 @@ class ChatTemplate:
         """
         if self.function is not None:
             raise TemplateError(self.name, "prefix rendering requires a Jinja template, got a function")
-        source, chat = self._prepare(msgs, tools, False, now, variables)
+        source, chat, _ = self._prepare(msgs, tools, now, variables)
         return PrefixRenderer(source, chat, self.name)
-
-    def _prepare(
-        self,
-        msgs: Sequence[Msg],
-        tools: Sequence[ToolLike],
-        add_generation_prompt: bool,
-        now: datetime | None,
-        variables: Mapping[str, Any],
-    ) -> tuple[str, ChatVariables]:
-        """Returns the text of the template for a request, and the variables of the template."""
-        check_names("render()", variables.keys() & _RESERVED, ())
-        written = write_messages(msgs, self.text_separator, keep_text, self._media_kinds(msgs))
-        messages, declared = self._adapt(written.messages), write_tools(as_tools(tools))
-        others = self._list_variables(now, variables)
-        source = self.choose_source(None, bool(tools))
-        return source, ChatVariables(messages, declared, None, add_generation_prompt, others)
-
-    def _list_variables(self, now: datetime | None, variables: Mapping[str, Any]) -> dict[str, Any]:
-        clock = {"strftime_now": now.strftime} if now else {}
-        return {**self.special_tokens, **(make_json_safe(variables) if variables else {}), **clock}
-
-    def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
-        """Returns messages with the tags of their roles as additional text blocks, as torchtune does.
-
-        Raises:
-            EmptyConversationError: There are no messages.
-            OptionError: The template is not from `from_tags`.
-        """
-        from agentkit.chat_templates.tag_templates import wrap_messages
-
-        if self.tags is None:
-            reason = "only a template from ChatTemplate.from_tags has tags"
-            raise OptionError("template", reason, "Use render() for this template.")
-        return wrap_messages(check_messages(msgs), self.tags)
-
-    # -- properties --------------------------------------------------------------------------------------------
-
-    def check(self) -> TemplateReport:
-        """Returns the features of the template. The first call renders small test conversations."""
-        return self._report
-
-    @cached_property
-    def probe(self) -> TemplateProbe:
-        """Renderer of small conversations, which tests the features of the template."""
-        from agentkit.chat_templates.template_probes import TemplateProbe
-
-        return TemplateProbe(self)
-
-    def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns messages with the types of values that the template requires.
-
-        Some templates require content as a list of parts, or arguments of tool calls as JSON text.
-        """
-        if self.function is not None:
-            return messages
-        calls = [message for message in messages if "tool_calls" in message]
-        needs_parts, text_arguments = self.probe.needs_parts, bool(calls) and self.probe.text_arguments
-        if not (needs_parts or text_arguments):
-            return messages
-        return [adapt_message(message, needs_parts, text_arguments) for message in messages]
-
-    @cached_property
-    def _report(self) -> TemplateReport:
-        from agentkit.chat_templates.template_probes import inspect_template
-
-        return inspect_template(self)
-
-    def capabilities(self) -> Capabilities:
-        """Returns the capabilities of the template: the rules for its formatter, derived from `check`."""
-        return self._capabilities
-
-    @cached_property
-    def _capabilities(self) -> Capabilities:
-        from agentkit.chat_templates.template_capabilities import as_capabilities
-
-        return as_capabilities(self.check(), self.name)
-
-    def formatter(
-        self,
-        *,
-        variables: dict[str, Any] | None = None,
-        on_special_tokens: OnSpecialTokens = "keep",
-        **options: Unpack[FormatterOptions],
-    ) -> ChatTemplateFormatter:
-        """Returns a formatter whose requests are `{"prompt": TEXT}`.
-
-        Args:
-            variables: Further variables of the template, such as `{"enable_thinking": False}`.
-            on_special_tokens: Treatment of control tokens, as in `render`.
-            **options: See `FormatterBase`.
-        """
-        from agentkit.chat_templates.template_formatter import ChatTemplateFormatter
-
-        return ChatTemplateFormatter(
-            template=self, variables=variables, on_special_tokens=on_special_tokens, **options
-        )
 
     def render_variables(self, source: str, chat: ChatVariables, continued: str | None = None) -> Rendering:
         """Renders messages that `write_messages` converted.
@@ -503,18 +422,6 @@ class ChatTemplate:
                 raise TemplateError(self.name, reason) from None
         return rendering
 
-    def _call_function(self, function: TemplateFunction, chat: ChatVariables) -> str:
-        # The function receives copies, because it can change its arguments.
-        messages, tools, documents = map(copy_json, (list(chat.messages), chat.tools, chat.documents))
-        others = {"tools": tools, "documents": documents, **chat.others}
-        try:
-            text = function(messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
-        except Exception as error:
-            raise TemplateError(self.name, f"the function raised {shorten_repr(error, 200)}") from error
-        if not isinstance(text, str):
-            raise TemplateError(self.name, f"the function must return a string, got {describe_value(text)}")
-        return text
-
     def choose_source(self, name: str | None, has_tools: bool) -> str:
         """Returns the text of the template for a request. Returns an empty string if a function writes the text.
 
@@ -528,7 +435,127 @@ class ChatTemplate:
         """
         if self.function is not None:
             return ""
-        return choose_template(self._sources, name, has_tools)
+        check_text("chat_template", name)
+        sources = self._sources
+        chosen = name or ("tool_use" if has_tools and "tool_use" in sources else "default")
+        if chosen not in sources:
+            reason = f"no template is named {chosen!r} (existing names: {', '.join(map(repr, sorted(sources)))})"
+            raise OptionError("chat_template", reason, "Pass one of these names.")
+        return sources[chosen]
+
+    def check_control_tokens(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] = ()) -> None:
+        """Raises an error if `render` would refuse the messages or tools with `on_special_tokens="raise"`.
+
+        Raises:
+            MessageError: A text of a user, a tool result, the name of a speaker or the declaration of a tool has a
+                control token.
+        """
+        if guard := self._guard("raise"):
+            self._write(check_messages(msgs), guard)
+            guard.protect_json(write_tools(as_tools(tools)), "tools")
+
+    @cached_property
+    def control_pattern(self) -> re.Pattern[str] | None:
+        """Pattern that matches the control tokens of the model. None if no tokens are known.
+
+        If the attribute `control_tokens` is empty, the pattern matches the tokens in the string constants and the
+        plain text of all templates. It also matches tokens that a template builds, for example from a role.
+        """
+        tokens = self.control_tokens.union(self.special_tokens.values())
+        if self.control_tokens:
+            return compile_control_tokens(tokens, ())
+        sources = [*self._sources.values()]
+        literals = [text for source in sources for text in list_literals(source)]
+        written = [text for source in sources or [""] for text in self.probe.list_role_texts(source)]
+        return compile_control_tokens(tokens, [*literals, *written])
+
+    @cached_property
+    def probe(self) -> TemplateProbe:
+        """Renderer of small conversations, which tests the features of the template."""
+        from agentkit.chat_templates.template_probes import TemplateProbe
+
+        return TemplateProbe(self)
+
+    # -- parts of the methods ----------------------------------------------------------------------------------
+
+    def _prepare(
+        self,
+        msgs: Sequence[Msg],
+        tools: Sequence[ToolLike],
+        now: datetime | None,
+        variables: Mapping[str, Any],
+        documents: Sequence[Mapping[str, Any]] = (),
+        guard: TextGuard | None = None,
+        chat_template: str | None = None,
+    ) -> tuple[str, ChatVariables, WrittenMessages]:
+        """Returns the text of the template, its variables (without a generation prompt), and the messages."""
+        check_names("render()", variables.keys() & _RESERVED, ())
+        check_names("render()", variables.keys() & {"strftime_now"}, (), "Pass the time as `now`.")
+        source = self.choose_source(chat_template, bool(tools))
+        written = self._write(msgs, guard)
+        chat = ChatVariables(
+            self._adapt(written.messages),
+            write_tools(as_tools(tools)),
+            _read_documents(documents),
+            others=self._list_variables(now, variables),
+        )
+        if guard:
+            protected = {name: guard.protect_json(getattr(chat, name), name) for name in ("tools", "documents")}
+            chat = chat._replace(**protected)
+        return source, chat, written
+
+    def _write(self, msgs: Sequence[Msg], guard: TextGuard | None) -> WrittenMessages:
+        protect = guard.protect if guard else None
+        return write_messages(msgs, self.text_separator, protect, self._media_kinds(msgs))
+
+    def _guard(self, mode: OnSpecialTokens) -> TextGuard | None:
+        if mode == "keep" or self.control_pattern is None:
+            return None
+        return TextGuard(self.control_pattern, mode)
+
+    def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Returns messages with the types of values that the template requires.
+
+        Some templates require content as a list of parts, or arguments of tool calls as JSON text.
+        """
+        if self.function is not None:
+            return messages
+        calls = [message for message in messages if "tool_calls" in message]
+        needs_parts, text_arguments = self.probe.needs_parts, bool(calls) and self.probe.text_arguments
+        if not (needs_parts or text_arguments):
+            return messages
+        return [adapt_message(message, needs_parts, text_arguments) for message in messages]
+
+    def _list_variables(self, now: datetime | None, variables: Mapping[str, Any]) -> dict[str, Any]:
+        clock = {"strftime_now": now.strftime} if now else {}
+        return {**self.special_tokens, **(make_json_safe(variables) if variables else {}), **clock}
+
+    def _media_kinds(self, msgs: Sequence[Msg]) -> frozenset[str]:
+        for msg in msgs:
+            if msg.features & _MEDIA:
+                return self.check().media
+        return frozenset()
+
+    def _list_never_written(self, chat: ChatVariables, types: set[str]) -> list[str]:
+        """Returns the types of blocks that the template never writes.
+
+        The list is empty if the caller passed variables, because variables can change what the template writes.
+        """
+        if types <= {"text"} or chat.others.keys() - {*self.special_tokens, "strftime_now"}:
+            return []
+        return [type_ for type_ in sorted(types) if not self.probe.writes_block(type_)]
+
+    def _call_function(self, function: TemplateFunction, chat: ChatVariables) -> str:
+        # The function receives copies, because it can change its arguments.
+        messages, tools, documents = map(copy_json, (list(chat.messages), chat.tools, chat.documents))
+        others = {"tools": tools, "documents": documents, **chat.others}
+        try:
+            text = function(messages, {"add_generation_prompt": chat.add_generation_prompt, **others})
+        except Exception as error:
+            raise TemplateError(self.name, f"the function raised {shorten_repr(error, 200)}") from error
+        if not isinstance(text, str):
+            raise TemplateError(self.name, f"the function must return a string, got {describe_value(text)}")
+        return text
 
     @cached_property
     def _sources(self) -> dict[str, str]:
@@ -536,37 +563,30 @@ class ChatTemplate:
         default = {} if self.jinja is None else {"default": self.jinja}
         return {**default, **self.additional_templates}
 
-    def _guard(self, source: str, mode: OnSpecialTokens) -> TextGuard | None:
-        if mode == "keep":
-            return None
-        pattern = self.find_control_tokens(source)
-        return TextGuard(pattern, mode) if pattern else None
+    @cached_property
+    def _report(self) -> TemplateReport:
+        from agentkit.chat_templates.template_probes import inspect_template
 
-    def find_control_tokens(self, source: str) -> re.Pattern[str] | None:
-        """Returns a pattern that matches the control tokens of the model. Returns None if no tokens are known.
-
-        Args:
-            source: Text of the template, from `choose_source`.
-        """
-        patterns = self._control_patterns
-        if source not in patterns:
-            tokens = self.control_tokens.union(self.special_tokens.values())
-            if self.control_tokens:
-                patterns[source] = find_control_tokens("", tokens)
-            else:
-                patterns[source] = find_control_tokens(source, tokens, self.probe.list_role_texts(source))
-        return patterns[source]
+        return inspect_template(self)
 
     @cached_property
-    def _control_patterns(self) -> dict[str, re.Pattern[str] | None]:
-        """Results of `find_control_tokens` by the text of the template."""
-        return {}
+    def _capabilities(self) -> Capabilities:
+        from agentkit.chat_templates.template_capabilities import as_capabilities
 
-    def _media_kinds(self, msgs: Sequence[Msg]) -> frozenset[str]:
-        for msg in msgs:
-            if msg.features & _MEDIA:
-                return self.check().media
-        return frozenset()
+        return as_capabilities(self.check(), self.name)
+
+
+def _copy_texts(option: str, texts: Mapping[str, str], noun: str) -> dict[str, str]:
+    """Returns a copy of an option that is a dict of texts by name. `noun` says what the texts are.
+
+    Raises:
+        OptionError: The option has a wrong type.
+    """
+    check_option(option, texts, Mapping, f"Pass a dict of {noun}s by name.")
+    for name, text in texts.items():
+        check_option(option, name, str, f"Pass the names of the {noun}s as strings.")
+        check_option(f"{option}[{name!r}]", text, str, f"Pass the text of the {noun}.")
+    return dict(texts)
 
 
 def _read_documents(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
@@ -575,12 +595,8 @@ def _read_documents(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     Raises:
         OptionError: `documents` is not a list.
     """
-    advice = "Pass a list of dicts."
-    if isinstance(documents, str):
-        raise OptionError("documents", f"expected a list, got {describe_value(documents)}", advice)
-    check_option("documents", documents, Sequence, advice)
+    if isinstance(documents, str | bytes) or not isinstance(documents, Sequence):
+        raise OptionError(
+            "documents", f"expected a list, got {describe_value(documents)}", "Pass a list of dicts."
+        )
     return cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None
-
-
-def _needs_reply(written: WrittenMessages) -> bool:
-    return written.messages[-1]["role"] in ("user", "tool")

@@ -41,7 +41,8 @@ def find_media(
         placeholder: Function that returns the placeholder of a kind of media.
 
     Returns:
-        One item for each media block. All offsets are None if the added characters change the remaining text.
+        One item for each media block. All offsets are None if the added characters change the remaining text, or
+        if the number of placeholders differs from the number of media.
     """
     if not media:
         return []
@@ -86,14 +87,14 @@ def _find_placeholders(
     # The texts of messages are replaced by texts of the same length in which no placeholder can occur.
     pattern = f"{start}([^{start}{end}]*){end}"
     template_text = re.sub(pattern, lambda match: start * len(match[1]), marked)
-    found: dict[str, list[int]] = {}
+    offsets: dict[str, list[int]] = {}
     for kind in {block.type for block, _ in media}:
         word = placeholder(kind).strip()
-        found[kind] = [match.start() for match in re.finditer(re.escape(word), template_text)] if word else []
-        if len(found[kind]) != sum(block.type == kind for block, _ in media):
+        offsets[kind] = [match.start() for match in re.finditer(re.escape(word), template_text)] if word else []
+        if len(offsets[kind]) != sum(block.type == kind for block, _ in media):
             return None
-    positions = {kind: iter(offsets) for kind, offsets in found.items()}
-    return [next(positions[block.type]) for block, _ in media]
+    remaining = {kind: iter(positions) for kind, positions in offsets.items()}
+    return [next(remaining[block.type]) for block, _ in media]
 
 
 def _render_parts(

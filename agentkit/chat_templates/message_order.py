@@ -19,7 +19,8 @@ def check_roles(msgs: Sequence[Msg]) -> None:
     system message. No later message may be a system message.
 
     Raises:
-        MessageError: The order is wrong. The attribute `reason` is the text of LangChain's error.
+        MessageError: The order is wrong. The attribute `reason` is the text of LangChain's error, without a final
+            period.
     """
     first = _role(msgs[0])
     if first == "system" and (len(msgs) < 2 or _role(msgs[1]) != "user"):

@@ -8,17 +8,18 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final, TypeVar
 
-from agentkit.chat_templates.template_messages import OmittedBlock, WrittenText
+from agentkit.chat_templates.rendered_chat import OmittedBlock
+from agentkit.chat_templates.template_messages import WrittenText
 from agentkit.errors import TemplateError
 from agentkit.ledger.places import BlockPath
 from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock
 from agentkit.messages.message import Msg
 
-__all__ = ["find_omitted_texts"]
+__all__ = ["find_content", "find_omitted_texts"]
 
 _AnyBlock = TypeVar("_AnyBlock", bound=Block)
 
-_REASON: Final = "the chat template does not write this text"
+_REASON: Final = "the chat template does not write this content"
 _SHORT: Final = 32  # maximum length of a text that is likely to stand in other texts too
 _PRIVATE_USE: Final = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))  # characters of the planes 15 and 16
 _ROLES: Final = "system user assistant tool"
@@ -35,8 +36,9 @@ def find_omitted_texts(
     """Finds the blocks whose text a chat template did not write.
 
     The function searches for each text after the end of the previous text. White space around a text may be
-    missing, because many templates remove such white space. If a text can also be part of another text, the
-    function renders the messages again, with a private-use character at the start of each text.
+    missing, because many templates remove such white space. A short text can be part of the template or of another
+    text, and a template can change the order of texts. In these cases, the function renders the messages again,
+    with a private-use character at the start of each text.
 
     Args:
         text: Text that the template wrote.
@@ -72,7 +74,7 @@ def find_omitted_texts(
 def _search_texts(
     text: str, written: Sequence[WrittenText], never_written: Collection[str], source: str
 ) -> tuple[list[OmittedBlock], bool]:
-    """Returns the blocks whose text is missing, and False if a text that was found can be part of another text."""
+    """Returns the blocks whose text is missing, and False if the text of another block may be missing too."""
     omitted: list[OmittedBlock] = []
     missing: set[str] = set()
     is_certain = True
@@ -80,10 +82,7 @@ def _search_texts(
     for path, content, type_ in written:
         content = content.strip()
         if type_ not in never_written and (not missing or content not in missing):
-            # The next text is almost always near, and searching for its first characters there is faster.
-            start = text.find(content[:16], position, position + 2_000)
-            if start < 0 or not text.startswith(content, start):
-                start = text.find(content, position)
+            start = find_content(text, content, position)
             if len(content) <= _SHORT and (type_ == "thinking" or content in source or content in _ROLES):
                 is_certain = is_certain and (type_ == "tool_use" or not content)
             if start >= 0:
@@ -99,6 +98,15 @@ def _search_texts(
             missing.add(content)
         omitted.append(OmittedBlock(path, _REASON))
     return omitted, is_certain
+
+
+def find_content(text: str, content: str, start: int) -> int:
+    """Returns the first position of `content` in a text from the index `start` on. Returns -1 if there is none."""
+    # The content is usually near, and a search for its first characters is faster than a search for all of them.
+    position = text.find(content[:16], start, start + 2_000)
+    if position >= 0 and text.startswith(content, position):
+        return position
+    return text.find(content, start)
 
 
 def _mark_message(msg: Msg, index: int, marks: Mapping[BlockPath, str]) -> Msg:

@@ -15,22 +15,31 @@ def find_prompt_end(
 ) -> int | None:
     """Returns the index at which the prompt ends. Returns None if the index is unknown.
 
-    `RenderedChat.prompt_end` describes this index.
+    `RenderedChat.prompt_end` describes this index. A span can start before the generation prompt, and a reply can
+    have several spans. So the function renders the messages before the reply, with a generation prompt. A span of
+    the reply is used only if the template ignores `add_generation_prompt`, or if the text starts differently.
 
     Args:
         rendering: Text that the template wrote for `chat`, and its spans.
         chat: Messages and other variables.
         render: Function that renders messages with the same template.
     """
-    messages = chat.messages
+    (text, spans), messages = rendering, chat.messages
     if chat.add_generation_prompt or messages[-1]["role"] != "assistant":
-        return len(rendering.text)
-    if rendering.spans:
-        return rendering.spans[-1][0]
+        return len(text)
     if len(messages) == 1:
-        return None
+        return spans[0][0] if spans else None
+    earlier = chat._replace(messages=messages[:-1])
     try:
-        prompt = render(chat._replace(messages=messages[:-1], add_generation_prompt=True)).text
+        prompt = render(earlier._replace(add_generation_prompt=True)).text
+        is_start = text.startswith(prompt)
+        next_span = next((first for first, end in spans if end > len(prompt)), 0)
+        if is_start and next_span <= len(prompt):
+            return len(prompt)
+        start = render(earlier).text if spans else ""
     except TemplateError:
         return None
-    return len(prompt) if rendering.text.startswith(prompt) else None
+    if is_start and prompt != start:
+        return len(prompt)
+    start = start.rstrip()  # some templates end each text with a line break
+    return next((first for first, _ in spans if first >= len(start)), None) if text.startswith(start) else None

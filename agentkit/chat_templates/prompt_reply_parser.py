@@ -10,7 +10,7 @@ from agentkit.messages.usage import FinishReason
 from agentkit.replies.parser import ParserOptions, StreamParserBase
 
 if TYPE_CHECKING:
-    from agentkit.chat_templates.response_template import ResponseTemplate
+    from agentkit.chat_templates.responses.response_template import ResponseTemplate
     from agentkit.tools.tool import ToolLike
 
 __all__ = ["PromptReplyParser"]

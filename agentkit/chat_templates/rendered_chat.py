@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentkit.chat_templates.template_messages import OmittedBlock
+from agentkit.ledger.places import BlockPath, format_place
 from agentkit.messages.blocks import MediaBlock
 from agentkit.reprs import bounded_repr
 
-__all__ = ["RenderedChat", "RenderedMedia"]
+__all__ = ["OmittedBlock", "RenderedChat", "RenderedMedia"]
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedBlock:
+    """Block whose content is not in the rendered text, or only in part.
+
+    Attributes:
+        path: Index of the message and index of the block.
+        reason: Cause of the omission.
+    """
+
+    path: BlockPath
+    reason: str
+
+    @property
+    def place(self) -> str:
+        """Place of the block, such as `msgs[2].content[0]`."""
+        return format_place(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +52,14 @@ class RenderedChat:
         spans: Start and end of each text that the model wrote, as indexes of `text`. Empty if the template does
             not mark these texts (`TemplateReport.marks_spans`). The template decides if a span contains the token
             that ends the turn (`TemplateReport.ends_with_stop_token`).
-        media: Media in the order of the conversation.
+        media: Media of the kinds for which the template has a placeholder, in the order of the conversation. All
+            other media are in `omitted`.
         omitted: Blocks that are not in the text. First come the blocks that templates cannot write, and tool calls
             whose `raw_input` is not the JSON text of `input`. Of such a call, the text has only `input`. Then come
             the other blocks whose text is missing.
-        prompt_end: End of the prompt, as an index of `text`: the start of the last reply if the text ends with a
-            complete reply, and the length of `text` otherwise. None if the start of the reply is unknown.
+        prompt_end: End of the prompt, as an index of `text`. If the text ends with a complete reply, the prompt
+            contains the text before this reply, with the generation prompt if the reply follows this prompt.
+            Otherwise, the index is the length of `text`. None if the start of the reply is unknown.
         spaced: Places of the texts to which `on_special_tokens="space"` added spaces.
     """
 

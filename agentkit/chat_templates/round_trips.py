@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.chat_templates.response_template import ResponseTemplate
+from agentkit.chat_templates.probe_messages import (
+    CALL,
+    REPLY,
+    THINKING,
+    TOOL,
+    TWO_CALLS,
+    USER,
+    has_words,
+)
+from agentkit.chat_templates.responses.response_template import ResponseTemplate
 from agentkit.chat_templates.template_messages import write_messages
 from agentkit.errors import AgentkitError
 
@@ -16,33 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["find_round_trip_losses"]
 
 _CLOCK: Final = datetime(2001, 1, 1, 1).strftime
-
-
-def _call(id: str, word: str) -> dict[str, Any]:
-    return {"type": "function", "id": id, "function": {"name": "probe_tool", "arguments": {"word": word}}}
-
-
-_FIRST: Final = _call("abcde1234", "Firstword")
-_TOOL: Final[dict[str, Any]] = {
-    "type": "function",
-    "function": {
-        "name": "probe_tool",
-        "description": "Toolword",
-        "parameters": {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}},
-    },
-}
 _REPLIES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
-    "text": ({"content": "Replyword"}, ("Replyword",)),
-    "thinking": (
-        {"content": "Replyword", "reasoning_content": "Thinkingword"},
-        ("Thinkingword", "Replyword"),
-    ),
-    "call": ({"content": "", "tool_calls": [_FIRST]}, ("Firstword",)),
-    "text and call": ({"content": "Replyword", "tool_calls": [_FIRST]}, ("Replyword", "Firstword")),
-    "several calls": (
-        {"content": "", "tool_calls": [_FIRST, _call("abcde1235", "Secondword")]},
-        ("Firstword", "Secondword"),
-    ),
+    "text": (REPLY, ("Replyword",)),
+    "thinking": (THINKING, ("Thinkingword", "Replyword")),
+    "call": (CALL, ("Firstword",)),
+    "text and call": ({**CALL, "content": "Replyword"}, ("Replyword", "Firstword")),
+    "several calls": (TWO_CALLS, ("Firstword", "Secondword")),
 }
 """Messages by kind of reply, each with the words that its rendered text must contain in this order."""
 
@@ -64,16 +52,16 @@ def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> fro
         responses = ResponseTemplate(spec)
     except AgentkitError:
         return None
-    losses = {kind for kind in _REPLIES if not _keeps(probe, responses, kind)}
-    if "text" not in losses and not _keeps_bare_text(probe, responses):
+    losses = {kind for kind in _REPLIES if not _survives(probe, responses, kind)}
+    if "text" not in losses and not _survives_bare(probe, responses):
         losses.add("bare text")
     return frozenset(losses)
 
 
-def _keeps_bare_text(probe: TemplateProbe, responses: ResponseTemplate) -> bool:
+def _survives_bare(probe: TemplateProbe, responses: ResponseTemplate) -> bool:
     """Returns True if a reply without the tags of empty thinking keeps its text, or if there are no such tags."""
     prompt = _render(probe, [], add_generation_prompt=True)
-    text = _render(probe, [{"role": "assistant", "content": "Replyword"}])
+    text = _render(probe, [REPLY])
     if prompt is None or text is None:
         return True
     bare = text[text.rindex("Replyword") :]
@@ -81,11 +69,12 @@ def _keeps_bare_text(probe: TemplateProbe, responses: ResponseTemplate) -> bool:
     return msg.text != "Replyword" or _render(probe, write_messages([msg]).messages) == prompt + bare
 
 
-def _keeps(probe: TemplateProbe, responses: ResponseTemplate, kind: str) -> bool:
+def _survives(probe: TemplateProbe, responses: ResponseTemplate, kind: str) -> bool:
+    """Returns True if parsing and rendering do not change a reply, or if neither template supports its kind."""
     reply, words = _REPLIES[kind]
     prompt = _render(probe, [], add_generation_prompt=True)
-    text = _render(probe, [{"role": "assistant", **reply}])
-    if prompt is None or text is None or not _has_words(text, words):
+    text = _render(probe, [reply])
+    if prompt is None or text is None or not has_words(text, words):
         return not responses.has_fields(thinking=kind == "thinking", calls="call" in kind)
     if not text.startswith(prompt):
         return False
@@ -97,15 +86,5 @@ def _keeps(probe: TemplateProbe, responses: ResponseTemplate, kind: str) -> bool
     return _render(probe, messages) == text
 
 
-def _has_words(text: str, words: Sequence[str]) -> bool:
-    position = 0
-    for word in words:
-        position = text.find(word, position)
-        if position < 0:
-            return False
-    return True
-
-
 def _render(probe: TemplateProbe, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
-    user = {"role": "user", "content": "Userword"}
-    return probe.text([user, *messages], tools=[_TOOL], strftime_now=_CLOCK, **others)
+    return probe.render_text([USER, *messages], tools=[TOOL], strftime_now=_CLOCK, **others)

@@ -13,47 +13,37 @@ from agentkit.messages.blocks import TextBlock, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 
-__all__ = ["wrap_messages", "write_tag_template"]
+__all__ = ["check_tags", "wrap_messages", "write_tag_template"]
 
 _ROLES: Final = ("system", "user", "assistant", "tool")
+
+
+_TEMPLATE: Final = (
+    '{%- set tags = TAGS %}{%- for message in messages %}{%- set tag = tags.get(message.role, ("", "")) %}'
+    '{%- if message.role == "assistant" %}'
+    "{%- generation %}{{- tag[0] ~ message.content ~ tag[1] }}{%- endgeneration %}"
+    "{%- else %}{{- tag[0] ~ message.content ~ tag[1] }}{%- endif %}{%- endfor %}"
+)
+"""Jinja text of a template with tags. A dict of pairs by role replaces `TAGS`."""
+
+
+def check_tags(tags: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Returns a copy of the texts before and after a message, by role.
+
+    Raises:
+        OptionError: `tags` is not a dict, a role is unknown, or its value is not a pair of strings.
+    """
+    check_option("tags", tags, Mapping, 'Pass a dict such as {"user": ("U: ", "\\n")}.')
+    return {role: _check_pair(role, pair) for role, pair in tags.items()}
 
 
 def write_tag_template(tags: Mapping[str, tuple[str, str]]) -> str:
     """Returns the Jinja text of a template that writes tags before and after each message of a role.
 
-    Raises:
-        OptionError: A role is unknown, or its value is not a pair of strings.
+    Args:
+        tags: Result of `check_tags`.
     """
-    check_option("tags", tags, Mapping, 'Pass a dict such as {"user": ("U: ", "\\n")}.')
-    lines = ["{%- for message in messages %}"]
-    for index, (role, pair) in enumerate(tags.items()):
-        before, after = _check_pair(role, pair)
-        lines.append(f"{{%- {'el' if index else ''}if message.role == {json.dumps(role)} %}}")
-        lines.append(_write_body(role, f"{{{{- {_quote(before)} }}}}", f"{{{{- {_quote(after)} }}}}"))
-    if not tags:
-        lines.append(_write_body("", "", ""))
-    else:
-        lines.append("{%- else %}" + _write_body("", "", "") + "{%- endif %}")
-    return "".join((*lines, "{%- endfor %}"))
-
-
-def _write_body(role: str, before: str, after: str) -> str:
-    body = f"{before}{{{{- message.content }}}}{after}"
-    if role == "assistant":
-        return f"{{%- generation %}}{body}{{%- endgeneration %}}"
-    return body if role else _OTHER_BODY
-
-
-_OTHER_BODY: Final = (
-    '{%- if message.role == "assistant" %}{%- generation %}{{- message.content }}{%- endgeneration %}'
-    "{%- else %}{{- message.content }}{%- endif %}"
-)
-"""Jinja text for a message without tags. A message of an assistant is in a block `generation`, as with tags."""
-
-
-def _quote(text: str) -> str:
-    """Returns a text as a string constant of Jinja."""
-    return json.dumps(text, ensure_ascii=False)
+    return _TEMPLATE.replace("TAGS", json.dumps(tags, ensure_ascii=False))
 
 
 def _check_pair(role: str, pair: tuple[str, str]) -> tuple[str, str]:

@@ -35,6 +35,9 @@ def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
             alternate=not report.consecutive_roles,
             first_user=not report.assistant_first,
             needs_user=report.needs_user,
+            # A system prompt that moves to the first turn of a user replaces the name of this user.
+            speaker_names=report.system and {"user", "assistant"} <= report.names,
+            speaker_refused="",
         ),
         tools=ToolCapabilities(
             role=report.calls and report.results,

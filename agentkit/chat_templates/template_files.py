@@ -19,7 +19,7 @@ from agentkit.errors import MissingExtraError, OptionError
 from agentkit.json_values import as_list, as_object
 from agentkit.reprs import shorten_repr
 
-__all__ = ["read_folder", "read_gguf", "read_text", "read_token"]
+__all__ = ["read_folder", "read_gguf", "read_json", "read_text"]
 
 _GGUF_TEMPLATE: Final = "tokenizer.chat_template"
 _GGUF_TOKENS: Final = ("bos", "eos", "unknown", "padding", "eot", "eom")
@@ -48,9 +48,9 @@ def read_folder(folder: Path) -> ChatTemplate:
     if not os.path.isdir(folder):  # `Path.is_dir` raises an error for a name that is too long
         reason = f"the folder {shorten_repr(str(folder), 200)} does not exist"
         raise OptionError("folder", reason, "Pass the folder with the files of the tokenizer.")
-    config = _read_json(folder / "tokenizer_config.json")
+    config = read_json(folder / "tokenizer_config.json")
     sources = {
-        **_read_sources(_read_json(folder / "chat_template.json").get("chat_template")),
+        **_read_sources(read_json(folder / "chat_template.json").get("chat_template")),
         **_read_sources(config.get("chat_template")),
         **dict(_read_jinja_files(folder)),
     }
@@ -67,7 +67,12 @@ def read_folder(folder: Path) -> ChatTemplate:
     )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Returns the JSON object in a file. Returns an empty dict if there is no such file, or no object in the file.
+
+    Raises:
+        OptionError: The file cannot be read, or is not valid JSON.
+    """
     text = read_text(path) or "{}"
     try:
         return as_object(json.loads(text))
@@ -108,7 +113,7 @@ def _read_jinja_files(folder: Path) -> Iterator[tuple[str, str]]:
         yield "default", text
 
 
-def read_token(token: object) -> str:
+def _read_token(token: object) -> str:
     """Returns the text of a token: a string, or the `content` of a dict. Returns "" for other values."""
     return token if isinstance(token, str) else str(as_object(token).get("content", ""))
 
@@ -119,15 +124,17 @@ def _read_special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
     for name in ("extra_special_tokens", "model_specific_special_tokens"):
         tokens.update(as_object(config.get(name)))
     return {
-        name: text for name, token in tokens.items() if not isinstance(token, bool) and (text := read_token(token))
+        name: text
+        for name, token in tokens.items()
+        if not isinstance(token, bool) and (text := _read_token(token))
     }
 
 
 def _list_control_tokens(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
     """Yields the added tokens of a tokenizer. The tokenizer encodes each added token in a text as one token."""
-    added = as_list(_read_json(folder / "tokenizer.json").get("added_tokens"))
+    added = as_list(read_json(folder / "tokenizer.json").get("added_tokens"))
     for token in (*added, *as_object(config.get("added_tokens_decoder")).values()):
-        if text := read_token(token).strip():
+        if text := _read_token(token).strip():
             yield text
 
 

@@ -7,39 +7,50 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from agentkit.argument_checks import check_choice, check_option
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.chat_templates.control_tokens import OnSpecialTokens
+from agentkit.chat_templates.control_tokens import OnSpecialTokens, list_control_tokens
 from agentkit.chat_templates.rendered_chat import RenderedChat
 from agentkit.chat_templates.template_capabilities import LAYOUT
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions, check_messages
-from agentkit.json_values import as_list
+from agentkit.formatting.omissions import format_name_reason
 from agentkit.ledger.entries import Disposition, Note, Synthesis
 from agentkit.ledger.places import format_place
 from agentkit.ledger.plan import Plan
 from agentkit.ledger.provenance import Provenance, TracedMessage
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.request_spec import Request, RequestSpec
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_part
 
 if TYPE_CHECKING:
     from agentkit.chat_templates.chat_template import ChatTemplate
-    from agentkit.chat_templates.response_template import ResponseTemplate
+    from agentkit.chat_templates.responses.response_template import ResponseTemplate
 
-__all__ = ["ChatTemplateFormatter"]
+__all__ = ["ChatTemplateFormatter", "ChatTemplateOptions"]
 
-_MARKERS: Final = ("open", "close")
-_SET: Final = frozenset(
-    {"add_generation_prompt", "messages", "msgs", "on_special_tokens", "self", "tools", "validate"}
+_OWN_ARGUMENTS: Final = frozenset(
+    {"add_generation_prompt", "continue_final_message", "messages", "msgs", "on_special_tokens", "strftime_now"}
+    | {"tools", "validate"}
 )
-"""Arguments of `ChatTemplate.render` that the formatter passes."""
+"""Names that `variables` cannot have.
+
+The formatter sets these arguments of `ChatTemplate.render`, or `render` reserves the name.
+"""
 _ANY_NAME: Final = object()
-_PLACE: Final = re.compile(r"msgs\[(\d+)\]\.content\[(\d+)\]")
-_SYNTAX: Final = re.compile(r"\\|\?P<\w+>")  # parts of a regular expression that no token contains
-_SPACED: Final = Note(Disposition.CARRIED, "a space added inside each control token of the text")
+_PLACE: Final = re.compile(r"msgs\[(\d+)\]\.(?:name|content\[(\d+)\])")
+
+
+class ChatTemplateOptions(FormatterOptions, total=False):
+    """Options of a `ChatTemplateFormatter`, in addition to the model and the template."""
+
+    response_template: ResponseTemplate | Mapping[str, Any] | str | None
+    variables: dict[str, Any] | None
+    on_special_tokens: OnSpecialTokens
+    server_adds_bos: bool | None
 
 
 class ChatTemplateFormatter(FormatterBase):
@@ -59,7 +70,7 @@ class ChatTemplateFormatter(FormatterBase):
             in declarations of tools: `keep`, `raise` or `space`, as in `ChatTemplate.render`. With `raise`, the
             error has the place of the text. With `space`, the ledger lists the changed texts.
         server_adds_bos: True if the server adds the bos token to each prompt. The text of the request then omits
-            the bos token at its start. None means the result of `expects_bos`.
+            the bos token at its start. None means the result of `assumes_server_bos`.
         **options: See `FormatterBase`.
 
     Raises:
@@ -86,8 +97,9 @@ class ChatTemplateFormatter(FormatterBase):
         check_option("variables", variables, dict | None)
         for name in variables or ():
             check_option("variables", name, str, "Pass the names of the variables as strings.")
-            if name in _SET:
-                raise OptionError(f"variables.{name}", "the formatter sets this variable", "Remove the variable.")
+            if name in _OWN_ARGUMENTS:
+                advice = "Pass the time as `now`." if name == "strftime_now" else "Remove the variable."
+                raise OptionError(f"variables.{name}", "the formatter sets this variable", advice)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
         check_option("server_adds_bos", server_adds_bos, bool | None)
         self.template = find_template(template)
@@ -95,10 +107,10 @@ class ChatTemplateFormatter(FormatterBase):
         self.response_template = None if source is None else find_response_template(source)
         self.variables = dict(variables or {})
         self.on_special_tokens: OnSpecialTokens = on_special_tokens
-        self.server_adds_bos = self.expects_bos() if server_adds_bos is None else server_adds_bos
+        self.server_adds_bos = self.assumes_server_bos() if server_adds_bos is None else server_adds_bos
         super().__init__(model, **options)
 
-    def expects_bos(self) -> bool:
+    def assumes_server_bos(self) -> bool:
         """Returns True if servers of the API usually add the bos token to prompts. This class returns False."""
         return False
 
@@ -124,7 +136,7 @@ class ChatTemplateFormatter(FormatterBase):
             MessageError: A text has a control token, and `on_special_tokens` is `raise`. The check runs before any
                 file or URL is read.
         """
-        self._check_special_tokens(msgs, options)
+        self._check_control_tokens(msgs, options)
         return await super().plan(msgs, model=model, **options)
 
     def lower(self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]) -> Plan:
@@ -133,10 +145,10 @@ class ChatTemplateFormatter(FormatterBase):
         Raises:
             MessageError: A text has a control token, and `on_special_tokens` is `raise`.
         """
-        self._check_special_tokens(msgs, options)
+        self._check_control_tokens(msgs, options)
         return super().lower(msgs, model=model, **options)
 
-    def _check_special_tokens(self, msgs: Sequence[Msg], options: RequestOptions) -> None:
+    def _check_control_tokens(self, msgs: Sequence[Msg], options: RequestOptions) -> None:
         if self.on_special_tokens == "raise":
             # With a history of many speakers, messages of other agents are texts in a turn of a user.
             own_name = getattr(self.history, "viewer", _ANY_NAME)
@@ -146,7 +158,7 @@ class ChatTemplateFormatter(FormatterBase):
                 else build_part(msg, msg.blocks, "user")
                 for msg in check_messages(msgs)
             ]
-            self.template.check_special_tokens(checked, options.get("tools") or ())
+            self.template.check_control_tokens(checked, options.get("tools") or ())
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Returns the request with the key `prompt`.
@@ -171,10 +183,19 @@ class ChatTemplateFormatter(FormatterBase):
             place = origin if isinstance(origin, str) else format_place(origin)
             raise MessageError(place, error.reason, error.advice) from None
         legal.notes.extend(_list_notes(rendered, msgs))
+        if self.capabilities().turns.speaker_names and "system" not in self.template.check().names:
+            legal.notes.extend(_list_omitted_names(msgs))
         if self.response_template is not None:
             self._check_start(self.response_template, rendered.text)
+        return {"prompt": self.finish_prompt(rendered.text)}
+
+    def finish_prompt(self, text: str) -> str:
+        """Returns a text of the template as the server receives it.
+
+        If the server adds the bos token, the prompt omits the bos token at the start of the text.
+        """
         bos = self.template.special_tokens.get("bos_token", "")
-        return {"prompt": rendered.text.removeprefix(bos) if self.server_adds_bos else rendered.text}
+        return text.removeprefix(bos) if self.server_adds_bos else text
 
     def _create_spec(self, options: RequestOptions, model: str | None) -> RequestSpec:
         spec = super()._create_spec(options, model)
@@ -196,11 +217,9 @@ class ChatTemplateFormatter(FormatterBase):
         The list is empty if this text is a control token, such as `<|im_end|>`, because servers always stop there.
         The list is also empty if the template writes no text after a reply.
         """
-        template, stop = self.template, self.template.check().stop_token
-        if not stop:
-            return []
-        control = template.find_control_tokens(template.choose_source(None, has_tools=False))
-        return [stop] if control is None or control.sub("", stop).strip() else []
+        stop, control = self.template.check().stop_token, self.template.control_pattern
+        text = control.sub("", stop) if control else stop
+        return [stop] if text.strip() else []
 
     def list_reply_tokens(self) -> list[str]:
         """Returns the control tokens in the markers of the response template, which a server must not remove.
@@ -209,16 +228,9 @@ class ChatTemplateFormatter(FormatterBase):
         then also has the parts of regular expressions that look like a control token. Without a response template,
         the result is empty.
         """
-        from agentkit.chat_templates.control_tokens import list_control_tokens
-
         if self.response_template is None:
             return []
-        spec = self.response_template.spec
-        fields = cast("dict[str, dict[str, Any]]", spec["fields"]).values()
-        texts = [text for field in fields for key in _MARKERS for text in _as_texts(field.get(key))]
-        patterns = [spec.get("start_anchor", "")]
-        patterns += [field.get(f"{key}_pattern", "") for field in fields for key in _MARKERS]
-        patterns = [_SYNTAX.sub("", str(pattern)) for pattern in patterns]
+        texts, patterns = self.response_template.list_marker_texts()
         tokens = self.template.control_tokens
         if not tokens:
             words = [word for pattern in patterns for word in list_control_tokens(pattern)]
@@ -233,15 +245,25 @@ def _list_notes(rendered: RenderedChat, msgs: Sequence[TracedMessage]) -> Iterat
         block, origin = [*msgs[index].traced_blocks][number]
         yield origin, Note(Disposition.DROPPED, item.reason, lost=block.type != "thinking")
     for place in rendered.spaced:
-        yield _find_origin(place, msgs), _SPACED
+        part = "speaker name" if place.startswith("msgs") and place.endswith(".name") else "text"
+        reason = f"a space added inside each control token of the {part}"
+        yield _find_origin(place, msgs), Note(Disposition.CARRIED, reason)
+
+
+def _list_omitted_names(msgs: Sequence[TracedMessage]) -> Iterator[tuple[Provenance, Note]]:
+    """Yields a ledger note for each system message whose speaker has a name."""
+    for traced in msgs:
+        msg = traced.msg
+        if msg.role == "system" and msg.name not in ("", "system") and not msg.features & Feature.RESULT:
+            note = Note(Disposition.CARRIED, format_name_reason(msg.name))
+            yield from ((origin, note) for origin in traced.block_origins)
 
 
 def _find_origin(place: str, msgs: Sequence[TracedMessage]) -> Provenance:
-    """Returns the origin of the block at a place of `msgs`. Returns other places, such as `tools`, unchanged."""
+    """Returns the origin of the block at a place of `msgs`. The origin of a name is that of the first block.
+
+    Returns other places, such as `tools`, unchanged.
+    """
     match = _PLACE.fullmatch(place)
-    return msgs[int(match[1])].block_origins[int(match[2])] if match else place
-
-
-def _as_texts(marker: object) -> list[str]:
-    """Returns a list of the texts of a marker. The marker is a text, a list of texts, or None."""
-    return [marker] if isinstance(marker, str) else [str(text) for text in as_list(marker)]
+    origins = msgs[int(match[1])].block_origins if match else ()
+    return origins[int(match[2] or 0)] if match and origins else place

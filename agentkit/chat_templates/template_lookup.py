@@ -14,7 +14,7 @@ from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 
 if TYPE_CHECKING:
-    from agentkit.chat_templates.response_template import ResponseTemplate
+    from agentkit.chat_templates.responses.response_template import ResponseTemplate
 
 __all__ = ["find_response_template", "find_template"]
 
@@ -72,7 +72,7 @@ def find_response_template(source: ResponseTemplate | Mapping[str, Any] | str) -
         OptionError: `source` has a wrong type or is invalid, or there is no response template with this name.
         MissingExtraError: The package regex is not installed.
     """
-    from agentkit.chat_templates.response_template import RESPONSE_NAMES, ResponseTemplate
+    from agentkit.chat_templates.responses.response_template import RESPONSE_NAMES, ResponseTemplate
 
     if isinstance(source, ResponseTemplate):
         return source

@@ -8,46 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
 
+from agentkit.chat_templates.rendered_chat import OmittedBlock
 from agentkit.ledger.places import BlockPath, format_place
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import Tool, declare_tool
 
-__all__ = [
-    "OmittedBlock",
-    "WrittenMessages",
-    "WrittenText",
-    "adapt_message",
-    "keep_text",
-    "write_messages",
-    "write_tools",
-]
-
+__all__ = ["WrittenMessages", "WrittenText", "adapt_message", "write_messages", "write_tools"]
 
 _LONGEST_TOKEN: Final = 200
 """Maximum number of characters before a text that are searched for the start of a control token."""
-
-
-@dataclass(frozen=True, slots=True)
-class OmittedBlock:
-    """Block whose content is not in the rendered text, or only in part.
-
-    Attributes:
-        path: Index of the message and index of the block.
-        reason: Cause of the omission.
-    """
-
-    path: BlockPath
-    reason: str
-
-    @property
-    def place(self) -> str:
-        """Place of the block, such as `msgs[2].content[0]`."""
-        return format_place(self.path)
 
 
 WrittenText: TypeAlias = tuple[BlockPath, str, str]
@@ -71,15 +45,10 @@ class WrittenMessages:
     omitted: list[OmittedBlock]
 
 
-def keep_text(text: str, place: str) -> str:
-    """Returns a text unchanged. This function is the default for the argument `protect` of `write_messages`."""
-    return text
-
-
 def write_messages(
     msgs: Iterable[Msg],
     separator: str = "\n",
-    protect: Callable[[str, str], str] = keep_text,
+    protect: Callable[[str, str], str] | None = None,
     kinds: Collection[str] = ("image", "audio", "video"),
 ) -> WrittenMessages:
     """Converts messages to dicts.
@@ -90,7 +59,7 @@ def write_messages(
         msgs: The conversation.
         separator: Text between two text blocks of a message.
         protect: Function that takes a text of a user, a tool result or a name, and the place of the text. The
-            function returns the text to write, or raises an error.
+            function returns the text to write, or raises an error. None to write all texts unchanged.
         kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
     """
     written = WrittenMessages([], [], [], [])
@@ -98,13 +67,13 @@ def write_messages(
     for index, msg in enumerate(msgs):
         content, role, name = msg.content, msg.role, msg.name
         if not isinstance(content, str):
-            _MessageWriter(written, msg, index, separator, protect, kinds, not content, [], [], []).write(content)
+            _MessageWriter(written, msg, index, separator, protect, kinds).write(content)
             continue
-        if role == "user" and protect is not keep_text:
+        if role == "user" and protect:
             content = protect(content, format_place((index, 0)))
         message = {"role": role, "content": content}
         if name != role and name:
-            message["name"] = protect(name, f"msgs[{index}].name")
+            message["name"] = protect(name, f"msgs[{index}].name") if protect else name
         messages.append(message)
         texts.append(((index, 0), content, "text"))
     return written
@@ -115,7 +84,8 @@ class _MessageWriter:
     """Writer of one message whose content is a list of blocks.
 
     Attributes:
-        is_open: True if there is a block that is not written yet, or if the message has no blocks.
+        is_open: True if the next `_finish` must write a message: after a block that is not a tool result, or if
+            there are no blocks at all.
         parts: Content of the message.
         has_media: True if one of the parts is a media item.
     """
@@ -124,15 +94,16 @@ class _MessageWriter:
     msg: Msg
     index: int
     separator: str
-    protect: Callable[[str, str], str]
+    protect: Callable[[str, str], str] | None
     kinds: Collection[str]
-    is_open: bool
-    parts: list[dict[str, Any]]
-    thinking: list[str]
-    calls: list[dict[str, Any]]
+    is_open: bool = False
+    parts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    thinking: list[str] = field(default_factory=list[str])
+    calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     has_media: bool = False
 
     def write(self, blocks: Sequence[Block]) -> None:
+        self.is_open = not blocks
         for number, block in enumerate(blocks):
             path = (self.index, number)
             match block.type:
@@ -168,8 +139,8 @@ class _MessageWriter:
             return
         role = "assistant" if self.calls else self.msg.role
         message: dict[str, Any] = {"role": role, "content": self._take_content()}
-        if self.msg.name not in ("", role):
-            message["name"] = self.protect(self.msg.name, f"msgs[{self.index}].name")
+        if (name := self.msg.name) not in ("", role):
+            message["name"] = self.protect(name, f"msgs[{self.index}].name") if self.protect else name
         if self.thinking:
             message["reasoning_content"] = "\n".join(self.thinking)
         if self.calls:
@@ -200,10 +171,10 @@ class _MessageWriter:
         self.written.messages.append(message)
 
     def _protect(self, text: str, path: BlockPath) -> str:
-        return text if self.protect is keep_text else self.protect(text, format_place(path))
+        return self.protect(text, format_place(path)) if self.protect else text
 
     def _add_text(self, text: str, path: BlockPath, type: str = "text") -> None:
-        if self.protect is not keep_text and self.msg.role == "user" and not self.separator:
+        if self.protect and self.msg.role == "user" and not self.separator:
             earlier = "".join([part.get("text", "") for part in self.parts])[-_LONGEST_TOKEN:]
             if self._protect(earlier + text, path) != earlier + text:  # the joined texts contain a control token
                 text = f" {text}"

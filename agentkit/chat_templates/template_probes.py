@@ -9,6 +9,24 @@ from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.chat_templates.probe_messages import (
+    CALL,
+    CALL_WITH_TEXT,
+    LONG_CALL,
+    LONG_RESULT,
+    REPLY,
+    RESULT,
+    SECOND_RESULT,
+    SYSTEM,
+    THINKING,
+    TOOL,
+    TWO_CALLS,
+    USER,
+    USER_WITH_PARTS,
+    create_message,
+    create_text_part,
+    has_words,
+)
 from agentkit.chat_templates.template_messages import adapt_message
 from agentkit.chat_templates.template_report import TemplateReport
 from agentkit.errors import AgentkitError
@@ -21,85 +39,48 @@ if TYPE_CHECKING:
 __all__ = ["TemplateProbe", "inspect_template"]
 
 
-def _message(role: str, content: Any, **others: Any) -> dict[str, Any]:
-    return {"role": role, "content": content, **others}
-
-
-def _text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _call(id: str, word: str) -> dict[str, Any]:
-    return {"type": "function", "id": id, "function": {"name": "probe_tool", "arguments": {"word": word}}}
-
-
 _MAX_STEPS: Final = 5_000_000  # maximum number of steps of one rendering of a small conversation
-_SYSTEM: Final = _message("system", "Systemword")
-_USER: Final = _message("user", "Userword")
-_REPLY: Final = _message("assistant", "Replyword")
-_CALL: Final = _message("assistant", "", tool_calls=[_call("abcde1234", "Firstword")])
-_CALL_WITH_TEXT: Final = {**_CALL, "content": "Besideword"}
-_LONG_CALL: Final = _message("assistant", "", tool_calls=[_call("call_abcdefghijkl", "Firstword")])
-_TWO_CALLS: Final = _message(
-    "assistant", "", tool_calls=[_call("abcde1234", "Firstword"), _call("abcde1235", "Secondword")]
-)
-_RESULT: Final = _message("tool", "Resultword", tool_call_id="abcde1234", name="probe_tool")
-_LONG_RESULT: Final = {**_RESULT, "tool_call_id": "call_abcdefghijkl"}
-_TOOL: Final[dict[str, Any]] = {
-    "type": "function",
-    "function": {
-        "name": "probe_tool",
-        "description": "Toolword",
-        "parameters": {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}},
-    },
-}
-_THINKING: Final = _message("assistant", "Replyword", reasoning_content="Thinkingword")
 
 
 def inspect_template(template: ChatTemplate) -> TemplateReport:
     """Renders small conversations, and returns the features of the template."""
     probe = template.probe
-    marks_spans, stop_token = probe.find_stop_token()
+    marks_spans, stop_token, ends_with_stop_token = probe.inspect_reply_end()
     losses = None if template.response_template is None else _find_losses(probe, template.response_template)
     return TemplateReport(
         system=probe.writes_system,
-        several_system=probe.writes([_SYSTEM, _message("system", "Otherword"), _USER], "Systemword", "Otherword"),
+        several_system=probe.writes(
+            [SYSTEM, create_message("system", "Otherword"), USER], "Systemword", "Otherword"
+        ),
         late_system=probe.writes_late_system(),
-        consecutive_roles=probe.writes([_USER, _message("user", "Otherword")], "Userword", "Otherword")
-        and probe.writes([_USER, _REPLY, _message("assistant", "Otherword"), _USER], "Replyword", "Otherword"),
+        consecutive_roles=probe.writes([USER, create_message("user", "Otherword")], "Userword", "Otherword")
+        and probe.writes([USER, REPLY, create_message("assistant", "Otherword"), USER], "Replyword", "Otherword"),
         assistant_first=probe.writes_assistant_first(),
         needs_user=probe.needs_user(),
-        generation_prompt=probe.text([_USER]) != probe.text([_USER], add_generation_prompt=True),
-        tools=probe.writes([_USER], "probe_tool", tools=[_TOOL])
-        and probe.writes([_USER], "Toolword", tools=[_TOOL]),
+        names=probe.find_named_roles(),
+        generation_prompt=probe.render_text([USER]) != probe.render_text([USER], add_generation_prompt=True),
+        tools=probe.writes([USER], "probe_tool", tools=[TOOL]) and probe.writes([USER], "Toolword", tools=[TOOL]),
         calls=probe.writes_calls,
-        parallel_calls=probe.writes([_USER, _TWO_CALLS, _RESULT, _second_result()], "Firstword", "Secondword"),
+        parallel_calls=probe.writes([USER, TWO_CALLS, RESULT, SECOND_RESULT], "Firstword", "Secondword"),
         call_texts=not probe.writes_calls or probe.writes_call_texts,
-        earlier_call_texts=probe.writes([_USER, _CALL_WITH_TEXT, _RESULT, _REPLY, _USER], "Besideword"),
         call_thinking_and_text=probe.writes_call_thinking_and_text(),
-        any_call_id=probe.writes([_USER, _LONG_CALL, _LONG_RESULT], "Firstword")
-        or not probe.writes([_USER, _CALL, _RESULT], "Firstword"),
+        any_call_id=probe.writes([USER, LONG_CALL, LONG_RESULT], "Firstword")
+        or not probe.writes([USER, CALL, RESULT], "Firstword"),
         results=probe.writes_results,
         thinking=probe.writes_thinking,
         call_thinking=probe.writes_call_thinking,
-        earlier_thinking=probe.writes([_USER, _THINKING, _USER, _REPLY], "Thinkingword"),
-        parts=probe.text([_message("user", [_text_part("Userword")])]) == probe.text([_USER]),
+        earlier_thinking=probe.writes([USER, THINKING, USER, REPLY], "Thinkingword"),
+        parts=probe.render_text([USER_WITH_PARTS]) == probe.render_text([USER]),
         needs_parts=probe.needs_parts,
-        text_arguments=probe.text_arguments,
-        media=frozenset(kind for kind in ("image", "audio", "video") if probe.has_placeholder(kind)),
+        media=frozenset(kind for kind in ("image", "audio", "video") if probe.find_placeholder(kind)),
         trims=probe.trims(),
         extends_prefix=probe.extends_prefix(),
         marks_spans=marks_spans,
-        ends_with_stop_token=probe.ends_with(stop_token) if marks_spans else None,
+        ends_with_stop_token=ends_with_stop_token,
         stop_token=stop_token,
         reads_clock=probe.reads_clock(),
-        round_trips=None if losses is None else not losses,
-        round_trip_losses=losses or frozenset(),
+        round_trip_losses=losses,
     )
-
-
-def _second_result() -> dict[str, Any]:
-    return {**_RESULT, "tool_call_id": "abcde1235"}
 
 
 def _find_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:
@@ -122,14 +103,14 @@ class TemplateProbe:
     @cached_property
     def needs_parts(self) -> bool:
         """True if the template writes only content that is a list of parts."""
-        if self._writes_plain([_USER], "Userword"):
+        if self._writes_plain([USER], "Userword"):
             return False
-        return self._writes_plain([_message("user", [_text_part("Userword")])], "Userword")
+        return self._writes_plain([USER_WITH_PARTS], "Userword")
 
     @cached_property
     def text_arguments(self) -> bool:
         """True if the template writes arguments of tool calls only as JSON text."""
-        messages = [_USER, _CALL, _RESULT]
+        messages = [USER, CALL, RESULT]
         if self._writes_plain(messages, "Firstword", needs_parts=self.needs_parts):
             return False
         word = '{"word": "Firstword"}'
@@ -153,44 +134,40 @@ class TemplateProbe:
     @cached_property
     def writes_calls(self) -> bool:
         """True if the template writes tool calls."""
-        return self.writes([_USER, _CALL, _RESULT], "probe_tool", "Firstword", tools=[_TOOL])
+        return self.writes([USER, CALL, RESULT], "probe_tool", "Firstword", tools=[TOOL])
 
     @cached_property
     def writes_results(self) -> bool:
         """True if the template writes tool results."""
         # Some templates refuse a call without text.
-        calls = (_CALL, _CALL_WITH_TEXT)
-        return any(self.writes([_USER, call, _RESULT], "Resultword", tools=[_TOOL]) for call in calls)
+        calls = (CALL, CALL_WITH_TEXT)
+        return any(self.writes([USER, call, RESULT], "Resultword", tools=[TOOL]) for call in calls)
 
     @cached_property
     def writes_thinking(self) -> bool:
         """True if the template writes the thinking of the last message."""
-        return self.writes([_USER, _THINKING], "Thinkingword")
+        return self.writes([USER, THINKING], "Thinkingword")
 
     @cached_property
     def writes_call_thinking(self) -> bool:
         """True if the template writes the thinking of a message with tool calls."""
-        return self.writes([_USER, {**_CALL, "reasoning_content": "Thinkingword"}, _RESULT], "Thinkingword")
+        return self.writes([USER, {**CALL, "reasoning_content": "Thinkingword"}, RESULT], "Thinkingword")
 
     @cached_property
     def writes_call_texts(self) -> bool:
         """True if the template writes the text of a message with tool calls."""
-        return self.writes([_USER, _CALL_WITH_TEXT, _RESULT], "Besideword", tools=[_TOOL])
+        return self.writes([USER, CALL_WITH_TEXT, RESULT], "Besideword", tools=[TOOL])
 
     @cached_property
     def writes_system(self) -> bool:
         """True if the template writes a system message at the start."""
-        return self.writes([_SYSTEM, _USER], "Systemword")
+        return self.writes([SYSTEM, USER], "Systemword")
 
     def writes_late_system(self) -> bool:
-        """Returns True if the template writes a system message after other messages.
-
-        If the template writes a system message at the start, it must write this message and the later one in the
-        same conversation.
-        """
-        late = [_USER, _REPLY, _message("system", "Otherword"), _USER]
+        """Returns the value of `TemplateReport.late_system`."""
+        late = [USER, REPLY, create_message("system", "Otherword"), USER]
         if self.writes_system:
-            return self.writes([_SYSTEM, *late], "Systemword", "Otherword")
+            return self.writes([SYSTEM, *late], "Systemword", "Otherword")
         return self.writes(late, "Otherword")
 
     def writes_assistant_first(self) -> bool:
@@ -199,19 +176,34 @@ class TemplateProbe:
         The result is False for templates that then omit the system message. The result is also False for some
         templates with tools: they write the first message as a message of a user, without its tool calls.
         """
-        if not self.writes([_REPLY, _USER], "Replyword"):
+        if not self.writes([REPLY, USER], "Replyword"):
             return False
-        if self.writes_system and not self.writes([_SYSTEM, _REPLY, _USER], "Systemword", "Replyword"):
+        if self.writes_system and not self.writes([SYSTEM, REPLY, USER], "Systemword", "Replyword"):
             return False
-        calls = [_CALL, _RESULT, _REPLY, _USER]
-        return not self.writes_calls or self.writes(calls, "Firstword", tools=[_TOOL])
+        calls = [CALL, RESULT, REPLY, USER]
+        return not self.writes_calls or self.writes(calls, "Firstword", tools=[TOOL])
 
     def needs_user(self) -> bool:
         """Returns True if the template writes some messages only if there is also a message of a user."""
         return any(
-            self.writes([message, _USER], word, tools=tools) and not self.writes([message], word, tools=tools)
-            for message, word in ((_SYSTEM, "Systemword"), (_REPLY, "Replyword"))
-            for tools in (None, [_TOOL])
+            self.writes([message, USER], word, tools=tools) and not self.writes([message], word, tools=tools)
+            for message, word in ((SYSTEM, "Systemword"), (REPLY, "Replyword"))
+            for tools in (None, [TOOL])
+        )
+
+    def find_named_roles(self) -> frozenset[str]:
+        """Returns the value of `TemplateReport.names`."""
+        system, user, reply, call = ({**message, "name": "Nameword"} for message in (SYSTEM, USER, REPLY, CALL))
+        calls = [[USER, call, RESULT]] if self.writes_calls else []
+        named = {"system": [[system, USER]], "user": [[user]], "assistant": [[USER, reply, USER], *calls]}
+        return frozenset(
+            role
+            for role, conversations in named.items()
+            if all(
+                self.writes(messages, "Nameword", tools=tools)
+                for messages in conversations
+                for tools in (None, [TOOL])
+            )
         )
 
     def writes_call_thinking_and_text(self) -> bool:
@@ -221,7 +213,7 @@ class TemplateProbe:
         """
         if not (self.writes_call_thinking and self.writes_call_texts):
             return True
-        messages = [_USER, {**_CALL_WITH_TEXT, "reasoning_content": "Thinkingword"}, _RESULT]
+        messages = [USER, {**CALL_WITH_TEXT, "reasoning_content": "Thinkingword"}, RESULT]
         return self.writes(messages, "Besideword") and self.writes(messages, "Thinkingword")
 
     def _writes_plain(
@@ -255,19 +247,15 @@ class TemplateProbe:
         finally:
             max_steps.reset(limit)
 
-    def text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
+    def render_text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
         """Returns the text of messages. Returns None if the template refuses them."""
         rendering = self.render(messages, **others)
         return None if rendering is None else rendering.text
 
     def writes(self, messages: Sequence[Mapping[str, Any]], *words: str, **others: Any) -> bool:
         """Returns True if the template accepts messages, and their text contains the words in this order."""
-        text, position = self.text(messages, **others), 0
-        for word in words:
-            position = -1 if text is None else text.find(word, position)
-            if position < 0:
-                return False
-        return text is not None
+        text = self.render_text(messages, **others)
+        return text is not None and has_words(text, words)
 
     def list_role_texts(self, source: str) -> list[str]:
         """Returns texts of small conversations, which together have a message of each role that is accepted.
@@ -275,23 +263,19 @@ class TemplateProbe:
         Args:
             source: Text of the template, from `choose_source`.
         """
-        tools = {"tools": [_TOOL]}
+        tools = {"tools": [TOOL]}
         conversations: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
-            ([_SYSTEM, _USER, _REPLY, _USER], {}),
-            ([_USER, _REPLY, _USER], {}),
-            ([_USER, _CALL, _RESULT], tools),
-            ([_USER, _CALL_WITH_TEXT, _RESULT, _THINKING], tools),
-            ([_message("developer", "Systemword"), _USER], {}),
+            ([SYSTEM, USER, REPLY, USER], {}),
+            ([USER, REPLY, USER], {}),
+            ([USER, CALL, RESULT], tools),
+            ([USER, CALL_WITH_TEXT, RESULT, THINKING], tools),
+            ([create_message("developer", "Systemword"), USER], {}),
         ]
         texts = [
-            self.text(messages, source=source, add_generation_prompt=True, **others)
+            self.render_text(messages, source=source, add_generation_prompt=True, **others)
             for messages, others in conversations
         ]
         return [text for text in texts if text is not None]
-
-    def has_placeholder(self, kind: str) -> bool:
-        """Returns True if the template writes a placeholder for media parts of a kind."""
-        return bool(self.find_placeholder(kind))
 
     def find_placeholder(self, kind: str) -> str:
         """Returns the text that the template writes for a media part, or an empty string.
@@ -299,10 +283,9 @@ class TemplateProbe:
         A template that does not know media prints the parts as JSON or as Python does: `{'type': 'image'}`. This
         text is not a placeholder.
         """
-        text, plain = (
-            self.text([_message("user", [_text_part("Userword"), *parts, _text_part("Otherword")])])
-            for parts in ([{"type": kind}], [])
-        )
+        first, last = create_text_part("Userword"), create_text_part("Otherword")
+        contents = ([first, {"type": kind}, last], [first, last])
+        text, plain = (self.render_text([create_message("user", content)]) for content in contents)
         if text is None or plain is None or re.search(rf"""["']type["']: ?["']{kind}["']""", text):
             return ""
         start = _count_equal(text, plain)
@@ -311,38 +294,29 @@ class TemplateProbe:
 
     def trims(self) -> bool:
         """Returns True if the template removes white space at the start or the end of a text."""
-        texts = [self.text([_message("user", "  Userword  ")])]
-        texts.append(self.text([_USER, _message("assistant", "  Userword  "), _USER]))
+        texts = [self.render_text([create_message("user", "  Userword  ")])]
+        texts.append(self.render_text([USER, create_message("assistant", "  Userword  "), USER]))
         return any(text is not None and "  Userword  " not in text for text in texts)
 
     def extends_prefix(self) -> bool:
         """Returns True if the text of the first messages is always the start of the text of all messages."""
-        longer = [_USER, _REPLY, _message("user", "Otherword"), _THINKING, _message("user", "Lastword")]
-        texts = [self.text(longer[: index + 1]) for index in range(len(longer))]
+        longer = [USER, REPLY, create_message("user", "Otherword"), THINKING, create_message("user", "Lastword")]
+        texts = [self.render_text(longer[: index + 1]) for index in range(len(longer))]
         if any(text is None for text in texts):
             return False
         return all((texts[-1] or "").startswith(text or "") for text in texts)
 
-    def find_stop_token(self) -> tuple[bool, str]:
-        """Returns two values: True if the template marks replies, and the first line of the text after a reply.
-
-        White space at the start and at the end of the line is removed. The line is empty if the template writes no
-        text after a reply.
-        """
-        rendering = self.render([_USER, _REPLY])
+    def inspect_reply_end(self) -> tuple[bool, str, bool | None]:
+        """Returns the values of `marks_spans`, `stop_token` and `ends_with_stop_token` in a `TemplateReport`."""
+        rendering = self.render([USER, REPLY])
         if rendering is None:
-            return False, ""
-        suffix = rendering.text.rpartition("Replyword")[2]
-        is_marked = any("Replyword" in rendering.text[start:end] for start, end in rendering.spans)
-        return is_marked, suffix.strip().partition("\n")[0]
-
-    def ends_with(self, stop: str) -> bool:
-        """Returns True if the template marks replies, and the marked text ends with `stop`, which may be empty."""
-        rendering = self.render([_USER, _REPLY])
-        if rendering is None or not rendering.spans:
-            return False
-        start, end = rendering.spans[-1]
-        return not stop or rendering.text[start:end].rstrip().endswith(stop)
+            return False, "", None
+        text, spans = rendering
+        stop = text.rpartition("Replyword")[2].strip().partition("\n")[0]
+        if not any("Replyword" in text[start:end] for start, end in spans):
+            return False, stop, None
+        start, end = spans[-1]
+        return True, stop, not stop or text[start:end].rstrip().endswith(stop)
 
     def reads_clock(self) -> bool:
         """Returns True if the text depends on the current time."""
@@ -351,9 +325,9 @@ class TemplateProbe:
         if template.function is None and not any("strftime_now" in source for source in sources):
             return False  # templates have no other clock
         texts = [
-            self.text(messages, strftime_now=now.strftime, tools=tools)
-            for tools in (None, [_TOOL])
-            for messages in ([_USER], [_SYSTEM, _USER], [_USER, _REPLY] * 20)
+            self.render_text(messages, strftime_now=now.strftime, tools=tools)
+            for tools in (None, [TOOL])
+            for messages in ([USER], [SYSTEM, USER], [USER, REPLY] * 20)
             for now in (datetime(2001, 1, 1, 1), datetime(2012, 3, 14, 15, 16, 17, 18))  # differ in each field
         ]
         return texts[::2] != texts[1::2]

@@ -21,13 +21,13 @@ class TemplateReport:
             assistant in a row.
         assistant_first: True if the template writes a conversation that starts with a message of an assistant.
         needs_user: True if the template writes some messages only if there is also a message of a user.
+        names: Roles of the messages that the template writes with the name of the speaker. `assistant` is not
+            among them if the template omits the name in messages with tool calls.
         generation_prompt: True if `add_generation_prompt` changes the text.
         tools: True if the template writes the declarations of tools.
         calls: True if the template writes tool calls.
         parallel_calls: True if the template writes two tool calls of one message.
         call_texts: False if the template writes tool calls, but not the text of the same message.
-        earlier_call_texts: True if the template also writes the text beside tool calls in turns before the last
-            message of a user.
         call_thinking_and_text: False if the template writes the thinking and the text of messages with tool calls,
             but not both in one message.
         any_call_id: False if the template refuses call ids that do not consist of nine letters and digits, as
@@ -39,7 +39,6 @@ class TemplateReport:
             user.
         parts: True if the template writes content that is a list of parts.
         needs_parts: True if the template writes only content that is a list of parts.
-        text_arguments: True if the template writes the arguments of tool calls only if they are JSON text.
         media: Kinds of media for which the template has a placeholder.
         trims: True if the template removes white space at the start or the end of texts.
         extends_prefix: True if the text of the first messages is the start of the text of the whole conversation.
@@ -48,13 +47,13 @@ class TemplateReport:
             no texts.
         stop_token: First line that the template writes after a reply, such as `<|im_end|>`. May be empty.
         reads_clock: True if the text depends on the current time.
-        round_trips: True if no reply changes when the response template parses its text and the chat template
-            renders the parsed message. None if there is no response template, if it is invalid, or if the package
-            regex is not installed. White space around markers, and JSON arguments that the model does not write
-            as the template does (such as `{"a":1}` and `{"a": 1}`), are not compared: they can change.
-        round_trip_losses: Kinds of replies whose text changes or is incomplete after parsing and rendering:
-            `text`, `thinking`, `call`, `text and call`, `several calls` or `bare text`. A bare text is a reply
-            without the tags of empty thinking (`<think></think>`) that the template adds to it.
+        round_trip_losses: Kinds of replies whose text changes or is incomplete if the response template parses the
+            text and the chat template renders the parsed message: `text`, `thinking`, `call`, `text and call`,
+            `several calls` or `bare text`. A bare text is a reply without the tags of empty thinking
+            (`<think></think>`) that the template adds to it. The comparison uses texts that the template wrote.
+            A reply of the model can still change in the white space around markers and in JSON arguments, for
+            example from `{"a":1}` to `{"a": 1}`. None if there is no response template, if it is invalid, or if
+            the package regex is not installed.
     """
 
     system: bool
@@ -63,12 +62,12 @@ class TemplateReport:
     consecutive_roles: bool
     assistant_first: bool
     needs_user: bool
+    names: frozenset[str]
     generation_prompt: bool
     tools: bool
     calls: bool
     parallel_calls: bool
     call_texts: bool
-    earlier_call_texts: bool
     call_thinking_and_text: bool
     any_call_id: bool
     results: bool
@@ -77,7 +76,6 @@ class TemplateReport:
     earlier_thinking: bool
     parts: bool
     needs_parts: bool
-    text_arguments: bool
     media: frozenset[str]
     trims: bool
     extends_prefix: bool
@@ -85,5 +83,4 @@ class TemplateReport:
     ends_with_stop_token: bool | None
     stop_token: str
     reads_clock: bool
-    round_trips: bool | None
-    round_trip_losses: frozenset[str]
+    round_trip_losses: frozenset[str] | None

@@ -242,7 +242,10 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(arrange_results, lambda _: Feature.TOOL),
     Stage(begin_with_system_prompt, lambda target: 0 if target.turns.system_role else _ANY),
     Stage(apply_turn_rules, lambda target: _ANY if _has_turn_rules(target) else _NO_TURNS),
-    Stage(fit_speaker_names, lambda target: _ANY if target.turns.speaker_names else 0),
+    Stage(
+        fit_speaker_names,
+        lambda target: _ANY if target.turns.speaker_names and target.turns.speaker_refused else 0,
+    ),
     Stage(declare_called_tools, lambda target: Feature.CALL if target.tools.needs_declarations else 0),
 )
 """The stages of the pipeline, in order."""

@@ -15,7 +15,7 @@ Invariants
       within a character. If a piece ends with half of a surrogate pair, the builder stores this half until the
       other half arrives.
     - A closed block accepts no more pieces, and an ended reply accepts no more blocks. Text that arrives too late
-      is not added to the content of the message, but is stored in its metadata under `behind_end`.
+      is not added to the content of the message, but is stored in its metadata under `text_after_end`.
     - Every block that begins ends exactly once. The exception is a tool call that is incomplete when the stream
       breaks off. Only a `UsageEvent` may follow `MessageEnd`.
     - `message` returns a message even if the stream broke off. The finish reason of this message is `interrupted`
@@ -176,6 +176,10 @@ class ReplyBuilder:
             piece = partial.clean(piece)
         partial.pieces.append(piece)
         self._events.append(partial.delta(partial.index, piece))
+
+    def add_late_text(self, text: str) -> None:
+        """Adds text that belongs to no block, because the model wrote the text after the end of its reply."""
+        self._late.append(text)
 
     def add_thinking(self, key: BlockKey, piece: str) -> None:
         """Adds a piece to a thinking block. The first piece begins the block, even if the piece is empty."""
@@ -423,7 +427,7 @@ class ReplyBuilder:
             "model": self.model,
             "usage": self.usage.to_dict() if self.usage else None,
             "error": self.error,
-            "behind_end": as_text("".join(self._late)) or None,
+            "text_after_end": as_text("".join(self._late)).strip() or None,
             **self.notes,
         }
         present = {name: value for name, value in make_json_safe(optional).items() if value is not None}

@@ -116,6 +116,52 @@ def test_the_prompt_end_without_spans_is_the_end_of_the_rendered_prompt() -> Non
     assert ChatTemplate("{{ messages | length }}").render([USER, REPLY]).prompt_end is None
 
 
+TURN: Final = "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}"
+OTHER: Final = "{% else %}{{ m.content }}{% endif %}{% endfor %}"
+PROMPT: Final = "{% if add_generation_prompt %}<assistant>{% endif %}"
+SPAN: Final = "{% generation %}{{ m.content }}|{% endgeneration %}"
+
+
+@each_case(
+    ("source", "prompt"),
+    {
+        "a later span of the end token": (
+            f"{TURN}{SPAN}{OTHER}{PROMPT}{{% if not add_generation_prompt %}}{{% generation %}}</s>"
+            "{% endgeneration %}{% endif %}",
+            "<user>Where?<assistant>",
+        ),
+        "one span for thinking and one for text": (
+            f"{TURN}{{% generation %}}{{{{ m.thinking }}}}{{% endgeneration %}}/{SPAN}{OTHER}{PROMPT}",
+            "<user>Where?<assistant>",
+        ),
+        "a span with the generation prompt": (
+            "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}<assistant>{{ m.content }}"
+            f"{{% endgeneration %}}{{% else %}}<user>{{{{ m.content }}}}{{% endif %}}{{% endfor %}}{PROMPT}",
+            "<user>Where?<assistant>",
+        ),
+        "no span for the last reply": (
+            f"{TURN}{{% if loop.last %}}{{{{ m.content }}}}{{% else %}}{SPAN}{{% endif %}}{OTHER}{PROMPT}",
+            "<user>Where?<assistant>",
+        ),
+        "a template that ignores add_generation_prompt": (f"{TURN}{SPAN}{OTHER}", "<user>Where?<assistant>"),
+        "another generation prompt": (
+            f"{TURN}{SPAN}{OTHER}{PROMPT.replace('<assistant>', '<assistant><think>')}",
+            "<user>Where?<assistant>",
+        ),
+        "a line break after the prompt": (
+            f"{TURN}{SPAN}{OTHER}{PROMPT.replace('<assistant>', '<assistant><think>')}{{{{ newline }}}}",
+            "<user>Where?<assistant>",
+        ),
+    },
+)
+def test_the_prompt_contains_no_part_of_the_last_reply(source: str, prompt: str) -> None:
+    reply = Msg("Friday", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    rendered = ChatTemplate(source).render([USER, REPLY, USER, reply], newline="\n")
+    assert rendered.text[: rendered.prompt_end].endswith(prompt)
+    assert rendered.text[: rendered.prompt_end].count("There.") == 1
+    assert "Hm." not in rendered.text[: rendered.prompt_end]
+
+
 @each_case(
     "source",
     [
@@ -253,6 +299,8 @@ def test_variables_and_special_tokens_are_variables_of_the_template() -> None:
     assert template.render([USER], bos_token="!", documents=[{"title": "T"}]).text == "![{'title': 'T'}]"
     with pytest.raises(OptionError, match="messages"):
         template.render([USER], messages=[])
+    with pytest.raises(OptionError, match=r"^strftime_now: .* Pass the time as `now`\."):
+        template.render([USER], strftime_now=None)
 
 
 @each_case(
@@ -304,6 +352,14 @@ def test_tokens_that_a_template_writes_are_known(template: ChatTemplate, tokens:
         assert f"x {token} y" not in template.render(msgs, on_special_tokens="space").text
     markup = [Msg("Bob", "<b>|x|</b> [TODO] List<int> a<b|c> <T>", "user")]
     assert template.render(markup, on_special_tokens="raise").spaced == ()
+
+
+def test_tokens_of_each_named_template_are_known() -> None:
+    built = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+    template = ChatTemplate("{{ messages[0].content }}", additional_templates={"tool_use": "</s>", "rag": built})
+    for token in ("</s>", "<|user|>"):
+        with pytest.raises(MessageError, match="the control token"):
+            template.render([Msg("Bob", f"x {token} y", "user")], on_special_tokens="raise")
 
 
 def test_a_declaration_of_a_tool_has_no_control_tokens() -> None:
@@ -466,7 +522,7 @@ def test_invalid_messages_and_options_are_refused() -> None:
         ChatTemplate(3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="now: expected datetime, got str"):
         SHOW.render([USER], now="today")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="documents: expected Sequence, got int"):
+    with pytest.raises(OptionError, match="documents: expected a list, got int"):
         SHOW.render([USER], documents=3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"special_tokens\['bos_token'\]: expected str, got dict"):
         ChatTemplate("", special_tokens={"bos_token": {"content": "<s>"}})  # type: ignore[dict-item]
@@ -474,6 +530,55 @@ def test_invalid_messages_and_options_are_refused() -> None:
         ChatTemplate("", special_tokens={5: "a"})  # type: ignore[dict-item]
     with pytest.raises(OptionError, match=r"additional_templates: expected str, got int"):
         ChatTemplate("", additional_templates={5: "a"})  # type: ignore[dict-item]
+
+
+@each_case(
+    ("jinja", "arguments", "error"),
+    [
+        (None, {}, "jinja: expected the text of a template, got None. Pass `jinja`, `additional_templates` or "),
+        ("a", {"additional_templates": {"default": "b"}}, "additional_templates['default']: cannot be combined"),
+        ("a", {"function": len}, "function: cannot be combined with `jinja` or `additional_templates`"),
+        (None, {"additional_templates": {"rag": "a"}, "function": len}, "function: cannot be combined with "),
+        (None, {"function": 5}, "function: expected Callable, got int 5. Pass a function that takes the messages"),
+        ("a", {"name": 5}, "name: expected str, got int 5"),
+        ("a", {"adds_bos": "yes"}, "adds_bos: expected bool, got str 'yes'"),
+        ("a", {"validates": "x"}, "validates: expected bool, got str 'x'"),
+        ("a", {"response_template": 5}, "response_template: expected Mapping, got int 5"),
+        ("a", {"tags": 5}, "tags: expected Mapping, got int 5"),
+        ("a", {"tags": {"user": 5}}, "tags['user']: expected two strings, got 5"),
+        ("a", {"tags": {"bot": ("", "")}}, "tags['bot']: there is no role with this name"),
+    ],
+)
+def test_wrong_arguments_and_contradictions_are_refused(
+    jinja: str | None, arguments: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        ChatTemplate(jinja, **arguments)
+    assert str(caught.value).startswith(error)
+
+
+def test_a_dict_that_changes_later_does_not_change_the_template() -> None:
+    tokens, others, tags = {"bos_token": "<s>"}, {"rag": "rag"}, {"user": ("U: ", "\n")}
+    declaration: dict[str, Any] = {"start_anchor": "A:", "fields": {"content": {}}}
+    template = ChatTemplate(
+        "{{ bos_token }}",
+        special_tokens=tokens,
+        additional_templates=others,
+        response_template=declaration,
+        tags=tags,
+    )
+    tokens["bos_token"], others["rag"], tags["user"] = "!", "{% bad %}", ("", "")
+    declaration["fields"]["content"] = {"close": "x"}
+    assert template.render([USER]).text == "<s>"
+    assert template.render([USER], chat_template="rag").text == "rag"
+    assert template.tags == {"user": ("U: ", "\n")}
+    assert template.response_template == {"start_anchor": "A:", "fields": {"content": {}}}
+
+
+def test_named_templates_can_contain_the_default_template() -> None:
+    template = ChatTemplate(None, additional_templates={"default": "a", "rag": "b"})
+    assert template.render([USER]).text == "a"
+    assert template.render([USER], chat_template="rag").text == "b"
 
 
 def test_templates_are_equal_after_pickling_and_inputs_do_not_change() -> None:
@@ -495,7 +600,7 @@ def test_two_texts_cannot_form_a_control_token() -> None:
     assert (rendered.omitted, rendered.spaced) == ((), ("msgs[0].content[1]",))
     place = r"msgs\[0\]\.content\[1\]: the text contains"
     with pytest.raises(MessageError, match=place):
-        template.check_special_tokens(msgs)
+        template.check_control_tokens(msgs)
     with pytest.raises(MessageError, match=place):
         template.render(msgs, on_special_tokens="raise")
 

@@ -31,8 +31,8 @@ from agentkit import (
     ToolUseStart,
 )
 from agentkit.chat_templates import ChatTemplate, ResponseTemplate
-from agentkit.chat_templates.response_stream_parser import ResponseStreamParser
-from agentkit.chat_templates.response_template import RESPONSE_NAMES
+from agentkit.chat_templates.responses.response_template import RESPONSE_NAMES
+from agentkit_openai import OpenAICompletionsParser
 from tests.cases import each_case
 from tests.chat_templates.reply_texts import CITY, REPLIES, Content, reply_pieces, reply_texts, summarize
 from tests.profiles import examples
@@ -368,7 +368,15 @@ def test_the_schema_of_a_tool_decides_the_types_of_arguments() -> None:
 def test_text_after_the_end_of_the_reply_is_metadata() -> None:
     msg = QWEN.parse(f"Hi<|im_end|>\n<|im_start|>user\n{call('{}')}")
     assert summarize(msg) == ([], ["Hi"], [])
-    assert get_reply(msg)["behind_end"] == f"<|im_start|>user\n{call('{}')}"
+    assert get_reply(msg)["text_after_end"] == f"<|im_start|>user\n{call('{}')}"
+
+
+def test_text_before_and_after_a_finish_reason_is_metadata() -> None:
+    parser = OpenAICompletionsParser(response_template="qwen3")
+    for text, reason in (("Hi<|im_end|>la", None), ("te", "stop"), (" and later\n", None)):
+        parser.feed({"choices": [{"index": 0, "text": text, "finish_reason": reason}]})
+    msg = parser.finish()
+    assert (summarize(msg), get_reply(msg)["text_after_end"]) == (([], ["Hi"], []), "late and later")
 
 
 def test_text_outside_of_all_fields_is_metadata() -> None:
@@ -549,6 +557,28 @@ def test_a_template_is_read_from_a_folder(tmp_path: Path) -> None:
         ResponseTemplate.from_folder(tmp_path)
 
 
+@each_case(
+    ("folder", "reason"),
+    [
+        (5, "expected Path, got int"),
+        (None, "expected Path, got None"),
+        ("a" * 5_000, "does not exist"),
+        ("a\0b", "does not exist"),
+    ],
+)
+def test_a_folder_that_does_not_exist_is_refused(folder: Any, reason: str) -> None:
+    with pytest.raises(OptionError, match=r"^folder: ") as caught:
+        ResponseTemplate.from_folder(folder)
+    assert reason in str(caught.value)
+
+
+@each_case(("content", "reason"), [(b"[" * 200_000, "is not valid JSON"), (b"\xff", "cannot be read")])
+def test_a_damaged_file_of_a_tokenizer_is_refused(content: bytes, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer_config.json").write_bytes(content)
+    with pytest.raises(OptionError, match=rf"^folder: .* {reason}"):
+        ResponseTemplate.from_folder(tmp_path)
+
+
 def test_templates_can_be_pickled_and_unknown_names_are_refused() -> None:
     copy = pickle.loads(pickle.dumps(QWEN))
     text = next(iter(REPLIES["qwen3"]))
@@ -565,7 +595,6 @@ def test_the_stream_parser_refuses_bytes_and_later_pieces() -> None:
     parser.finish()
     with pytest.raises(MessageError, match="`finish` was already called"):
         parser.feed("x")
-    assert ResponseStreamParser.parse_response("Hi", template=QWEN) == QWEN.parse("Hi")
 
 
 # -- round trips --------------------------------------------------------------------------------------------------
@@ -612,5 +641,5 @@ def test_numbers_of_arguments_are_rendered_as_the_model_wrote_them() -> None:
 )
 def test_the_report_names_replies_that_change(source: str, losses: set[str]) -> None:
     report = ChatTemplate(source, response_template=QWEN.spec).check()
-    assert (report.round_trips, {*report.round_trip_losses}) == (not losses, losses)
-    assert ChatTemplate(source).check().round_trips is None
+    assert report.round_trip_losses == frozenset(losses)
+    assert ChatTemplate(source).check().round_trip_losses is None

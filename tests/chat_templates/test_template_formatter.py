@@ -29,12 +29,14 @@ from agentkit import (
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate, ChatTemplateFormatter
+from tests.cases import each_case
 from tests.chat_templates.test_template_report import (
     ALTERNATING,
     CALLS,
     EITHER,
     FIRST_IS_USER,
     LAST_SYSTEM,
+    NAMES,
     NEEDS_USER,
     NINE,
     SYSTEM_OF_USER,
@@ -93,10 +95,10 @@ def test_texts_beside_calls_are_in_the_prompt_or_in_the_ledger() -> None:
     assert plan.ledger.losses == []
     plan = formatter.lower([BOB, call, RESULT, REPLY, EVE])
     assert "I look." not in plan.request["prompt"]
-    assert ("msgs[1].content[1]", "the chat template does not write this text") in plan.ledger.losses
+    assert ("msgs[1].content[1]", "the chat template does not write this content") in plan.ledger.losses
     with pytest.raises(LossError) as caught:
         ChatTemplate(EITHER).formatter(on_loss="raise").lower([BOB, call, RESULT, REPLY, EVE])
-    assert ("msgs[1].content[1]", "the chat template does not write this text") in caught.value.losses
+    assert ("msgs[1].content[1]", "the chat template does not write this content") in caught.value.losses
 
 
 def test_a_user_turn_is_added_if_the_template_requires_one() -> None:
@@ -117,6 +119,48 @@ def test_system_messages_that_a_template_would_omit_are_written() -> None:
             plan = ChatTemplate(source).formatter().lower(msgs)
             assert all(msg.text in plan.request["prompt"] for msg in msgs)
             assert not plan.ledger.losses
+
+
+@each_case("name", ["Bob", "Mr Smith", "x" * 80, "a<b", "é\n"])
+def test_names_that_the_template_writes_are_not_omitted(name: str) -> None:
+    msgs = [SYSTEM, Msg(name, "Where?", "user"), EVE, CALL, RESULT, REPLY, Msg(name, "Hi.", "user")]
+    plan = ChatTemplate(NAMES).formatter(on_loss="raise").lower(msgs)
+    for line in (f"{name}, user: Where?", "Eve, user: When?", "Friday, assistant: There.", f"{name}, user: Hi."):
+        assert line in plan.request["prompt"]
+    assert "name" not in "".join(ledger_lines(plan))
+
+
+@each_case(
+    "source",
+    [
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
+        NAMES.replace("m.name", "(m.name if m.role == 'user')"),
+        NAMES.replace("m.name", "(m.name if not m.tool_calls)"),
+    ],
+)
+def test_names_that_the_template_does_not_write_are_losses(source: str) -> None:
+    template = ChatTemplate(source)
+    assert not template.capabilities().turns.speaker_names
+    with pytest.raises(LossError, match="speaker name 'Bob' omitted"):
+        template.formatter(on_loss="raise").lower([BOB, EVE, REPLY, Msg("Jo", "Here.", "assistant")])
+
+
+def test_the_name_in_a_system_message_is_in_the_prompt_or_in_the_ledger() -> None:
+    late = Msg("Clock", "It is noon.", "system")
+    reason = "speaker name 'Clock' omitted: the API has no field for it"
+    for source, is_written in ((NAMES, True), (NAMES.replace("m.name", "(m.name if m.role != 'system')"), False)):
+        for msgs in ([BOB, late, EVE], [late, BOB, EVE]):
+            plan = ChatTemplate(source).formatter().lower(msgs)
+            assert "Bob, user: Where?" in plan.request["prompt"]
+            assert ("Clock, system: It is noon." in plan.request["prompt"]) is is_written
+            assert (reason in "\n".join(ledger_lines(plan))) is not is_written
+
+
+def test_a_turn_of_several_speakers_has_their_names_as_losses() -> None:
+    template = ChatTemplate(ALTERNATING.replace("{{ m.content", "{{ m.name }}: {{ m.content"))
+    assert template.check().names == {"user", "assistant"}
+    with pytest.raises(LossError, match="speaker name 'Bob' omitted"):
+        template.formatter(on_loss="raise").lower([BOB, EVE])
 
 
 async def test_control_tokens_are_refused_with_their_place_before_any_file_is_read(
@@ -147,6 +191,17 @@ def test_spaces_inside_control_tokens_are_in_the_ledger() -> None:
     plan = formatter.lower([BOB, REPLY, Msg("Bob", "a</s>b", "user")])
     assert "a< /s>b" in plan.request["prompt"]
     assert "2.0 carried: a space added inside each control token of the text" in "\n".join(ledger_lines(plan))
+
+
+def test_spaces_inside_a_name_are_in_the_ledger_at_the_message_of_the_speaker() -> None:
+    one_system = "{% if m.role == 'system' and not loop.first %}{{ raise_exception('one system') }}{% endif %}"
+    source = f"{{% for m in messages %}}{one_system}{{{{ m.name }}}}: {{{{ m.content }}}}</s>{{% endfor %}}"
+    msgs = [SYSTEM, Msg("system", "Be kind.", "system"), Msg("x</s>y", "Hi.", "user")]
+    plan = ChatTemplate(source).formatter(on_special_tokens="space").lower(msgs)
+    assert plan.request["prompt"].endswith("x< /s>y: Hi.</s>")
+    lines = "\n".join(ledger_lines(plan))
+    assert "2.0 carried: a space added inside each control token of the speaker name" in lines
+    assert not plan.ledger.syntheses
 
 
 def test_calls_become_texts_if_the_template_has_no_roles_for_them() -> None:
@@ -215,9 +270,13 @@ def test_variables_are_passed_to_the_template() -> None:
         template.formatter(variables={"mood": "!"}),
     ):
         assert formatter.lower([BOB]).request == {"prompt": "Where?!"}
-    for name in ("tools", "messages", "msgs", "add_generation_prompt", "validate"):
+    refused = ("tools", "messages", "msgs", "add_generation_prompt", "continue_final_message", "validate")
+    for name in refused:
         with pytest.raises(OptionError, match=rf"^variables\.{name}: the formatter sets this variable"):
             template.formatter(variables={name: None})
+    with pytest.raises(OptionError, match=r"^variables\.strftime_now: .* Pass the time as `now`\."):
+        template.formatter(variables={"strftime_now": None})
+    assert template.formatter(variables={"self": 1}).lower([BOB]).request == {"prompt": "Where?"}
     with pytest.raises(OptionError, match=r"^variables: expected str, got int"):
         template.formatter(variables=cast("Any", {5: 1}))
 

@@ -18,6 +18,8 @@ CALLS: Final = (
 )
 FIRST_CALL: Final = CALLS.replace("{% for c in m.tool_calls %}", "{% for c in (m.tool_calls or [])[:1] %}")
 TEXT_CALLS: Final = CALLS.replace("c.function.arguments | tojson", "'' + c.function.arguments")
+NAMES: Final = CALLS.replace("{{ m.role }}", "{{ m.name }}, {{ m.role }}")
+"""Template that writes the names of all speakers."""
 NINE: Final = CALLS.replace(
     "{{ c.function.name }}",
     "{% if c.id | length != 9 %}{{ raise_exception('ids have nine characters') }}{% endif %}{{ c.function.name }}",
@@ -86,6 +88,7 @@ def test_a_report_about_a_slow_template_needs_few_steps() -> None:
                 "consecutive_roles": True,
                 "assistant_first": True,
                 "needs_user": False,
+                "names": frozenset[str](),
                 "generation_prompt": False,
                 "tools": False,
                 "calls": False,
@@ -103,15 +106,14 @@ def test_a_report_about_a_slow_template_needs_few_steps() -> None:
         ),
         (
             CALLS,
-            {"tools": True, "calls": True, "parallel_calls": True, "any_call_id": True, "text_arguments": False},
+            {"tools": True, "calls": True, "parallel_calls": True, "any_call_id": True},
         ),
-        (CALLS, {"call_texts": True, "earlier_call_texts": True, "call_thinking_and_text": True}),
+        (CALLS, {"call_texts": True, "call_thinking_and_text": True}),
         (
             EITHER,
             {
                 "calls": True,
                 "call_texts": True,
-                "earlier_call_texts": False,
                 "call_thinking": True,
                 "call_thinking_and_text": False,
             },
@@ -121,7 +123,11 @@ def test_a_report_about_a_slow_template_needs_few_steps() -> None:
         (LAST_SYSTEM, {"system": True, "several_system": False, "late_system": False, "assistant_first": True}),
         (SYSTEM_OF_USER, {"system": True, "late_system": False, "assistant_first": False, "needs_user": True}),
         (FIRST_CALL, {"calls": True, "parallel_calls": False}),
-        (TEXT_CALLS, {"calls": True, "parallel_calls": True, "text_arguments": True}),
+        (TEXT_CALLS, {"calls": True, "parallel_calls": True}),
+        (NAMES, {"names": frozenset({"system", "user", "assistant"})}),
+        (NAMES.replace("m.name", "(m.name if m.role != 'system')"), {"names": frozenset({"user", "assistant"})}),
+        (NAMES.replace("m.name", "(m.name if not m.tool_calls)"), {"names": frozenset({"system", "user"})}),
+        (NAMES.replace("m.name", "(m.name if not tools)"), {"names": frozenset[str]()}),
         (NINE, {"calls": True, "any_call_id": False}),
         (
             ALTERNATING,
@@ -166,3 +172,8 @@ def test_a_report_says_what_a_template_writes(source: str, fields: dict[str, Any
     report = template.check()
     assert {name: getattr(report, name) for name in fields} == fields
     assert template.check() is report
+
+
+@each_case(("source", "is_text"), [(CALLS, False), (TEXT_CALLS, True)])
+def test_arguments_are_json_text_only_if_the_template_requires_it(source: str, is_text: bool) -> None:
+    assert ChatTemplate(source).probe.text_arguments is is_text

@@ -57,7 +57,7 @@ def test_omitted_blocks_are_listed(call: Call, file: Path, tmp_path: Path) -> No
     source.write_text("{{ messages[0].content }}", "utf-8")
     code, out, err = call("render", str(file), "--template", str(source))
     assert (code, out) == (0, "Où?")
-    assert err == "agentkit: msgs[1].content[0]: omitted: the chat template does not write this text\n"
+    assert err == "agentkit: msgs[1].content[0]: omitted: the chat template does not write this content\n"
 
 
 def test_the_output_has_spans_and_tokens(call: Call, file: Path, tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ SPLIT: Final = OpaqueCapabilities(pair_key=lambda _: None, needs_thinking=bool)
 @each_case(("changes", "added"), [
         ({}, []),
         ({"turns.speaker_names": False}, ["note_omitted_names"]),
+        ({"turns.speaker_refused": ""}, []),
         ({"output": "prompt"}, ["add_output_instruction"]),
         ({"output": "object"}, ["add_output_instruction"]),
         ({"turns.system_role": False}, ["begin_with_system_prompt", "write_late_system_lines"]),
@@ -93,7 +94,8 @@ SPLIT: Final = OpaqueCapabilities(pair_key=lambda _: None, needs_thinking=bool)
 def test_a_target_has_only_the_stages_that_it_needs(changes: dict[str, Any], added: list[str]) -> None:
     target = Capabilities(name="Test", turns=TurnCapabilities(speaker_names=True, late_system="native"))
     names = [run.__name__ for run, _ in select_stages(target.override(changes))]
-    usual = [*ALWAYS] if "turns.speaker_names" in changes else [*ALWAYS, "fit_speaker_names"]
+    fits_names = changes.keys().isdisjoint({"turns.speaker_names", "turns.speaker_refused"})
+    usual = [*ALWAYS, "fit_speaker_names"] if fits_names else ALWAYS
     assert sorted(names) == sorted([*usual, *added])
 
 

@@ -150,7 +150,7 @@ def test_text_after_the_end_is_in_the_metadata() -> None:
     reply, events = parse_stream(_parser("openai")(), [chunks[0], end, *chunks[1:]])
     assert (reply.text, reply.finish_reason) == ("Yes.", FinishReason.STOP)
     assert reply.metadata is not None
-    assert reply.metadata["reply"]["behind_end"] == "And so."
+    assert reply.metadata["reply"]["text_after_end"] == "And so."
     _check_events(events, reply)
 
 

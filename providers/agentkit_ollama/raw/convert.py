@@ -33,9 +33,9 @@ class OllamaRawFormatter(ChatTemplateFormatter):
     over both rules.
     """
 
-    base = ChatTemplateFormatter.base.override({"name": "/api/generate of Ollama", "issuer": "ollama"})
+    base = ChatTemplateFormatter.base.override({"issuer": "ollama"})
 
-    def expects_bos(self) -> bool:
+    def assumes_server_bos(self) -> bool:
         """Returns True unless the tokenizer is known to add no bos token (`ChatTemplate.adds_bos` is False)."""
         return self.template.adds_bos is not False
 

@@ -33,15 +33,15 @@ class OpenAICompletionsFormatter(ChatTemplateFormatter):
     The option `template` is required. The request has `prompt`, the fields of vLLM and llama.cpp in `extra_body`,
     and `stop` if the text that ends a turn is not a control token.
 
-    If the tokenizer is known to add the bos token (`ChatTemplate.adds_bos`), the prompt omits this token.
-    Otherwise, the prompt contains the bos token of the template, and the request contains
-    `add_special_tokens=False`, which only vLLM supports. For another server that adds the bos token, pass
-    `server_adds_bos=True`.
+    `server_adds_bos` is True if the server adds the bos token. The prompt then omits this token. By default, the
+    option is True only if the tokenizer is known to add the token (`ChatTemplate.adds_bos`). If the option is
+    False, the prompt contains the bos token of the template, and the request contains `add_special_tokens=False`,
+    which only vLLM supports.
     """
 
-    base = ChatTemplateFormatter.base.override({"name": "/v1/completions", "issuer": "openai-completions"})
+    base = ChatTemplateFormatter.base.override({"issuer": "openai-completions"})
 
-    def expects_bos(self) -> bool:
+    def assumes_server_bos(self) -> bool:
         """Returns True if the tokenizer is known to add the bos token (`ChatTemplate.adds_bos`)."""
         return self.template.adds_bos is True
 

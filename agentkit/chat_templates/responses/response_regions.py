@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
-from agentkit.chat_templates.response_contents import apply_transform, parse_content
-from agentkit.chat_templates.response_fields import ResponseField
+from agentkit.chat_templates.responses.response_contents import apply_transform, parse_content
+from agentkit.chat_templates.responses.response_fields import ResponseField
 from agentkit.replies.builder import BlockKey, ReplyBuilder
-from agentkit.replies.partial_blocks import PartialPlainText, PartialText, PartialThinking
+from agentkit.replies.partial_blocks import PartialText, PartialThinking
 from agentkit.reprs import describe_value
 
-__all__ = ["Region", "TextRegion", "ValueRegion", "parse_value"]
+__all__ = ["Region", "SpaceStripper", "TextRegion", "ValueRegion", "parse_value"]
 
 
 class Region(Protocol):
@@ -40,33 +40,18 @@ class Region(Protocol):
         ...
 
 
-class TextRegion:
-    """Region of text or thinking.
+class SpaceStripper:
+    """Removes white space at the start and at the end of a text that arrives in pieces.
 
-    If `strips` is True, white space is buffered until other text follows. The block then neither starts nor ends
-    with white space. Thinking without a marker at its end is cut off.
+    White space is buffered until other text follows.
     """
 
-    is_cut_off = False
-    _has_begun = False
-
-    def __init__(
-        self, builder: ReplyBuilder, key: BlockKey, kind: type[PartialText] = PartialPlainText, strips: bool = True
-    ) -> None:
-        self._builder = builder
-        self._key = key
-        self._kind = kind
-        self._strips = strips
+    def __init__(self) -> None:
+        self._has_begun = False
         self._space: list[str] = []
 
-    def add(self, text: str) -> None:
-        """Adds a piece of text."""
-        if self._strips:
-            text = self._strip(text)
-        if text:
-            self._builder.add_text(self._key, text, self._kind)
-
-    def _strip(self, text: str) -> str:
+    def strip(self, text: str) -> str:
+        """Returns the buffered white space and the next piece, without white space at the end of the piece."""
         if not self._has_begun:
             text = text.lstrip()
             self._has_begun = bool(text)
@@ -79,6 +64,29 @@ class TextRegion:
         space, suffix = "".join(self._space), text[len(visible) :]
         self._space = [suffix] if suffix else []
         return space + visible
+
+
+class TextRegion:
+    """Region of text or thinking.
+
+    If `strips` is True, the block neither starts nor ends with white space. Thinking without a marker at its end
+    is cut off.
+    """
+
+    is_cut_off = False
+
+    def __init__(self, builder: ReplyBuilder, key: BlockKey, kind: type[PartialText], strips: bool) -> None:
+        self._builder = builder
+        self._key = key
+        self._kind = kind
+        self._stripper = SpaceStripper() if strips else None
+
+    def add(self, text: str) -> None:
+        """Adds a piece of text."""
+        if self._stripper is not None:
+            text = self._stripper.strip(text)
+        if text:
+            self._builder.add_text(self._key, text, self._kind)
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
         """Ends the region."""

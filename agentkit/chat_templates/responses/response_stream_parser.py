@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from agentkit.chat_templates.response_reader import ResponseReader
+from agentkit.chat_templates.responses.response_reader import ResponseReader
 from agentkit.errors import MessageError
 from agentkit.json_values import as_text
-from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.replies.events import StreamEvent
 from agentkit.replies.parser import ParserOptions, StreamParserBase
@@ -16,7 +15,7 @@ from agentkit.reprs import describe_value
 from agentkit.tools.tool import ToolLike
 
 if TYPE_CHECKING:
-    from agentkit.chat_templates.response_template import ResponseTemplate
+    from agentkit.chat_templates.responses.response_template import ResponseTemplate
 
 __all__ = ["ResponseStreamParser"]
 
@@ -54,33 +53,19 @@ class ResponseStreamParser(StreamParserBase):
         super().__init__(**options)
         self._reader: ResponseReader = template.reader(self.reply, prompt=prompt, tools=tools)
 
-    @classmethod
-    def parse_response(cls, reply: object, **options: Any) -> Msg:
-        """Parses the complete text of a reply. The options are the arguments of the class; `template` is required.
-
-        Raises:
-            MessageError: The reply is neither a string nor a dict.
-        """
-        parser = cls(**options)
-        parser.feed(reply)
-        return parser.finish()
-
     def feed(self, chunk: object) -> list[StreamEvent]:
         """Parses the next piece of the text. Returns the events that are complete after this piece.
 
         Raises:
             MessageError: The piece is neither a string nor a dict, or `finish` was called before.
         """
-        if not isinstance(chunk, str) or self._msg is not None:
-            return super().feed(self._check(chunk))
-        self._reader.feed(chunk)
-        return self.reply.drain()
-
-    def _check(self, chunk: object) -> object:
+        if isinstance(chunk, str) and self._msg is None:
+            self._reader.feed(chunk)
+            return self.reply.drain()
         if isinstance(chunk, bytes | bytearray | memoryview):
             reason = f"expected a string, got {describe_value(cast('object', chunk))}"
             raise MessageError("chunk", reason, "Decode the bytes first.")
-        return chunk
+        return super().feed(chunk)
 
     def read_event(self, event: dict[str, Any]) -> None:
         """Reads the text of a dict with the key `text`."""

@@ -20,9 +20,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Final
 
-from agentkit.chat_templates.response_fields import ResponseField, ResponseFields
-from agentkit.chat_templates.response_markers import MarkerMatch
-from agentkit.chat_templates.response_regions import Region
+from agentkit.chat_templates.responses.response_fields import ResponseField, ResponseFields
+from agentkit.chat_templates.responses.response_markers import MarkerMatch
+from agentkit.chat_templates.responses.response_regions import Region
 
 __all__ = ["ResponseSplitter"]
 
@@ -32,7 +32,7 @@ _CONTEXT: Final = 1_000  # number of earlier characters that a marker may depend
 class ResponseSplitter(ABC):
     """Base class of a parser that splits the text of one reply into regions.
 
-    A subclass implements `open`, which returns the region that receives the next text.
+    A subclass implements `open_region`, which returns the region that receives the next text.
 
     Attributes:
         consumed: Pieces of the text that were processed. The subclass may empty the list.
@@ -47,8 +47,8 @@ class ResponseSplitter(ABC):
         self._field: ResponseField | None = fields.implicit
         self._region: Region | None = None  # open region. The region of the implicit field opens at its first text
         self._watch = fields.watches[self._field]
-        self._held: list[str] = []
-        self._length = 0  # number of characters in `_held`
+        self._buffer: list[str] = []
+        self._length = 0  # number of characters in `_buffer`
         self._next_search = 0  # value of `_length` at which the buffered text is searched again
         self._context: str = ""
         self._skips_empty = False  # True after a marker without text, until further text is processed
@@ -59,18 +59,18 @@ class ResponseSplitter(ABC):
         self.is_cut_off = False
 
     @abstractmethod
-    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> Region:
+    def open_region(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> Region:
         """Returns the region of a field. `captures` are the named groups of the marker before the region."""
 
     def feed(self, text: str) -> None:
         """Processes the next piece of the text."""
         if self.has_ended:
             self.late.append(text)
-        elif self._held:
-            self._held.append(text)
+        elif self._buffer:
+            self._buffer.append(text)
             self._length += len(text)
             if self._length >= self._next_search:
-                self._read("".join(self._held))
+                self._read("".join(self._buffer))
         elif self._watch.is_plain(text):
             if text:
                 self._emit(text)
@@ -80,27 +80,27 @@ class ResponseSplitter(ABC):
     def finish(self) -> None:
         """Processes the end of the text, and ends the open region."""
         if not self.has_ended:
-            self._read("".join(self._held), True)
+            self._read("".join(self._buffer), True)
             self._close({}, "")
 
     def _read(self, text: str, is_end: bool = False) -> None:
         """Processes all markers in a text, and buffers the text from the start of a possible marker on."""
         index, text = len(self._context), self._context + text
         while index < len(text) or is_end:
-            found, count = self._watch.search(text, index, is_end, self._skips_empty)
+            marker, count = self._watch.search(text, index, is_end, self._skips_empty)
             if count:
                 self._emit(text[index : index + count])
                 index += count
-            if found is None:
+            if marker is None:
                 break
-            index += self._pass_marker(found)
+            index += self._pass_marker(marker)
             if self.has_ended:
                 self.late.append(text[index:])
                 return
         if self._fields.needs_context:
             self._context = text[max(0, index - _CONTEXT) : index]
         self._length = length = len(text) - index
-        self._held = [text[index:]] if length else []
+        self._buffer = [text[index:]] if length else []
         self._next_search = length + length // 8
 
     def _emit(self, text: str) -> None:
@@ -111,18 +111,18 @@ class ResponseSplitter(ABC):
         elif self._field is None:
             self.outside.append(text)
         else:
-            self._region = self.open(self._field, {}, "")
+            self._region = self.open_region(self._field, {}, "")
             self._region.add(text)
 
-    def _pass_marker(self, found: MarkerMatch) -> int:
+    def _pass_marker(self, match: MarkerMatch) -> int:
         """Processes a marker. Returns its length."""
-        role, field, marker, captures = found
+        side, field, marker, captures = match
         self.consumed.append(marker)
         self._skips_empty = not marker
-        if role == "open":
+        if side == "open":
             self._close({}, "")
             self._field = field
-            self._region = self.open(field, captures, marker)
+            self._region = self.open_region(field, captures, marker)
         else:
             implicit = self._fields.implicit
             self.has_ended = bool(marker) and self._field is implicit

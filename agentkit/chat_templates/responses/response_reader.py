@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agentkit.chat_templates.call_region import CallForm, CallRegion
-from agentkit.chat_templates.reply_call_ids import ReplyCallIds
-from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseField, ResponseFields
-from agentkit.chat_templates.response_regions import Region, TextRegion, ValueRegion
-from agentkit.chat_templates.response_splitter import ResponseSplitter
+from agentkit.chat_templates.responses.call_region import CallForm, CallRegion
+from agentkit.chat_templates.responses.reply_call_ids import ReplyCallIds
+from agentkit.chat_templates.responses.response_fields import THINKING_FIELDS, ResponseField, ResponseFields
+from agentkit.chat_templates.responses.response_regions import Region, TextRegion, ValueRegion
+from agentkit.chat_templates.responses.response_splitter import ResponseSplitter
 from agentkit.replies.builder import ReplyBuilder
 from agentkit.tools.tool import Tool
 
@@ -26,9 +26,9 @@ class ResponseReader(ResponseSplitter):
         fields: ResponseFields,
         builder: ReplyBuilder,
         *,
-        prompt: str = "",
-        start: str = "",
-        tools: Mapping[str, Tool] | None = None,
+        prompt: str,
+        start: str,
+        tools: Mapping[str, Tool],
     ) -> None:
         """Creates a reader.
 
@@ -41,11 +41,11 @@ class ResponseReader(ResponseSplitter):
         """
         super().__init__(fields)
         self._builder = builder
-        self._tools = dict(tools or {})
+        self._tools = tools
         self._ids = ReplyCallIds(prompt)
         calls = fields.fields.get("tool_calls")
         self._form = None if calls is None else CallForm(calls)
-        self._found: set[str] = set()
+        self._names: set[str] = set()  # names of the fields that the reply has
         self._count = 0
         self.feed(start)
 
@@ -54,13 +54,12 @@ class ResponseReader(ResponseSplitter):
         builder = self._builder
         super().finish()
         outside = self._fields.anchor.pattern.sub("", "".join(self.outside)).strip()
-        if outside and self._found:
+        if outside and self._names:
             builder.notes["outside"] = outside
         elif outside:
             builder.add_text(_OUTSIDE, outside)
             builder.close(_OUTSIDE)
-        if late := "".join(self.late).strip():
-            builder.notes["behind_end"] = late
+        builder.add_late_text("".join(self.late))
         self._add_defaults()
 
     def _add_defaults(self) -> None:
@@ -70,15 +69,15 @@ class ResponseReader(ResponseSplitter):
         if defaults:
             notes["fields"] = {**defaults, **notes.get("fields", {})}
         required = [name for name, field in self._fields.fields.items() if field.is_required]
-        if missing := [name for name in required if name not in {*self._found, *defaults}]:
+        if missing := [name for name in required if name not in {*self._names, *defaults}]:
             notes["missing_fields"] = missing
 
     # -- regions -----------------------------------------------------------------------------------------------
 
-    def open(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> Region:
+    def open_region(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> Region:
         """Returns the region of a field."""
         self._count += 1
-        self._found.add(field.name)
+        self._names.add(field.name)
         builder, key = self._builder, (self._count,)
         if field.text_kind is not None:
             return TextRegion(builder, key, field.text_kind, field.strips)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from agentkit.argument_checks import check_choice, check_option
-from agentkit.chat_templates.python_calls import parse_python_calls
-from agentkit.chat_templates.response_markers import compile_pattern
+from agentkit.chat_templates.responses.python_calls import parse_python_calls
+from agentkit.chat_templates.responses.response_markers import compile_pattern
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import parse_json
 
@@ -173,28 +173,28 @@ def _parse_nested(text: str, nested: Mapping[str, Any] | None) -> Any:
 
 def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Parses tags. The groups `key` and `value` of `tag_pattern` are the keys and values of the result."""
-    found: dict[str, list[Any]] = {}
+    values: dict[str, list[Any]] = {}
     pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
     for match in pattern.finditer(text):
         groups = match.groupdict()
         value = _parse_nested(groups.get("value") or "", arguments.get("value_parser"))
-        found.setdefault(groups["key"], []).append(value)
+        values.setdefault(groups["key"], []).append(value)
     if _WORD.search(_END_TAG.sub("", pattern.sub("", text))):
         raise ValueError("the text has words outside of its tags")
-    repeated = [key for key, values in found.items() if len(values) > 1]
+    repeated = [key for key, items in values.items() if len(items) > 1]
     if repeated and not arguments.get("merge_duplicates", False):
         raise ValueError(f"the tag {repeated[0]!r} is repeated")
-    return {key: values if len(values) > 1 else values[0] for key, values in found.items()}
+    return {key: items if len(items) > 1 else items[0] for key, items in values.items()}
 
 
 def _parse_lines(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Parses lines of a key, a separator and a value. Lines without a separator are ignored."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for line in text.split(arguments.get("line_sep", "\n")):
         key, separator, value = _strip(line, arguments).partition(arguments.get("kv_sep", ":"))
         if separator:
-            found[_strip(key, arguments)] = _parse_nested(_strip(value, arguments), arguments.get("value_parser"))
-    return found
+            values[_strip(key, arguments)] = _parse_nested(_strip(value, arguments), arguments.get("value_parser"))
+    return values
 
 
 def _parse_calls(text: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:

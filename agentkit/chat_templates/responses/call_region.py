@@ -15,10 +15,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from agentkit.chat_templates.argument_casts import cast_arguments
-from agentkit.chat_templates.reply_call_ids import ReplyCallIds
-from agentkit.chat_templates.response_fields import ResponseField
-from agentkit.chat_templates.response_regions import TextRegion, parse_value
+from agentkit.chat_templates.responses.argument_casts import cast_arguments
+from agentkit.chat_templates.responses.reply_call_ids import ReplyCallIds
+from agentkit.chat_templates.responses.response_fields import ResponseField
+from agentkit.chat_templates.responses.response_regions import SpaceStripper, parse_value
 from agentkit.errors import MessageError
 from agentkit.json_values import as_object, as_text, parse_arguments, parse_json
 from agentkit.replies.builder import BlockKey, ReplyBuilder
@@ -47,13 +47,13 @@ class _Call(NamedTuple):
         name: Name of the tool.
         id: Id that the model wrote. May be empty.
         arguments: Arguments as an object, or as a text that may be invalid JSON.
-        has_more: True if the text of the call contains more than a name, an id and arguments.
+        has_other_text: True if the text of the call contains more than a name, an id and arguments.
     """
 
     name: str
     id: str
     arguments: dict[str, Any] | str
-    has_more: bool = False
+    has_other_text: bool = False
 
 
 class CallForm:
@@ -118,10 +118,9 @@ class CallForm:
 
     def is_complete(self, call: _Call) -> bool:
         """Returns True if a tool call is complete although the reply ended before the marker after its region."""
-        arguments = call.arguments
-        if isinstance(arguments, str):
-            return not self.needs_end and parse_arguments(arguments) is not None
-        return not self.needs_end
+        if self.needs_end:
+            return False
+        return not isinstance(call.arguments, str) or parse_arguments(call.arguments) is not None
 
 
 class CallRegion:
@@ -138,7 +137,7 @@ class CallRegion:
 
     Attributes:
         is_cut_off: True if the region has ended without a marker, and a call is incomplete or has further content
-            (`_Call.has_more`).
+            (`_Call.has_other_text`).
     """
 
     def __init__(
@@ -187,10 +186,10 @@ class CallRegion:
             self._first.add(text[start:])
 
     def close(self, captures: Mapping[str, str], marker: str) -> None:
-        """Ends the region. If no tool call is found, the region and its markers become a text block."""
+        """Ends the region. If the region has no tool call, the region and its markers become a text block."""
         text, first = "".join(self._pieces), self._first
         streamed = None if first is None else first.read(text)
-        if streamed is not None and not streamed.has_more:
+        if streamed is not None and not streamed.has_other_text:
             calls = [streamed]
         else:
             calls = self._form.read_calls(text, {**self._captures, **captures}, streamed)
@@ -200,10 +199,10 @@ class CallRegion:
         for index, call in enumerate(calls):
             key = (*self._key, index)
             self._add_call(key, call, index)
-            if call.has_more:
+            if call.has_other_text:
                 self._builder.add_metadata(key, reply_text=text)
             is_complete = bool(marker) or self._form.is_complete(call)
-            self.is_cut_off = self.is_cut_off or not is_complete or (call.has_more and not marker)
+            self.is_cut_off = self.is_cut_off or not is_complete or (call.has_other_text and not marker)
             if is_complete:
                 self._builder.close(key)
 
@@ -214,12 +213,12 @@ class CallRegion:
         if index or self._first is None:
             builder.replace_arguments(key, arguments)
         if tool := self._tools.get(call.name):
-            found = parse_arguments(arguments) if isinstance(arguments, str) else arguments
-            if found and (converted := cast_arguments(found, tool.parameters)) != found:
+            parsed = parse_arguments(arguments) if isinstance(arguments, str) else arguments
+            if parsed and (converted := cast_arguments(parsed, tool.parameters)) != parsed:
                 builder.replace_arguments(key, converted)
 
 
-class _StreamedCall(TextRegion):
+class _StreamedCall:
     """Tool call whose argument text is added to the reply while the text arrives.
 
     White space around the argument text is removed.
@@ -235,15 +234,17 @@ class _StreamedCall(TextRegion):
     def __init__(
         self, builder: ReplyBuilder, key: BlockKey, id: str, name: str, scan: _ObjectScan | None = None
     ) -> None:
-        TextRegion.__init__(self, builder, key)  # faster than `super()`
+        self._builder = builder
+        self._key = key
         self._name = name
         self._scan = scan
+        self._stripper = SpaceStripper()
         builder.add_tool_call(key, id, name)
 
     def add(self, text: str) -> None:
         if self._scan is not None:
             text = text[: self._scan.find_end(text)]
-        if text := self._strip(text):
+        if text := self._stripper.strip(text):
             self._builder.add_tool_call(self._key, None, None, text)
 
     def read(self, text: str) -> _Call:
@@ -307,23 +308,25 @@ def _read_call(value: object) -> _Call:
     if not isinstance(function, dict):
         raise ValueError(f"expected an object as `function`, got {describe_value(function)}")
     content = cast("dict[str, Any]", function)
-    name, id = content.get("name"), call.get("id", content.get("id"))
+    texts = content.get("name"), call.get("id", content.get("id"))
+    name, id = (item if isinstance(item, str) else "" for item in texts)
     arguments = content.get("arguments", content.get("parameters", {}))
     if isinstance(arguments, str):
         arguments = parse_arguments(arguments) if parse_arguments(arguments) is not None else arguments
     if not isinstance(arguments, dict | str):
         raise ValueError(f"expected an object or a string as arguments, got {describe_value(arguments)}")
-    has_more = (call.keys() | content.keys()) - _CALL_KEYS not in _ARGUMENT_KEYS
-    return _Call(name if isinstance(name, str) else "", id if isinstance(id, str) else "", arguments, has_more)
+    has_other_text = (call.keys() | content.keys()) - _CALL_KEYS not in _ARGUMENT_KEYS
+    return _Call(name, id, arguments, has_other_text)
 
 
 def _keep_streamed(first: _Call, call: _Call) -> _Call:
     """Returns the streamed tool call with the id of the parsed tool call.
 
-    The arguments of the two calls can differ, for example if the JSON text repeats a key. `has_more` is then True.
+    The arguments of the two calls can differ, for example if the JSON text repeats a key. `has_other_text` is then
+    True.
     """
     is_equal = (first.name, parse_arguments(cast("str", first.arguments))) == (call.name, call.arguments)
-    return first._replace(id=call.id, has_more=call.has_more or not is_equal)
+    return first._replace(id=call.id, has_other_text=call.has_other_text or not is_equal)
 
 
 def _read_name(match: re.Match[str]) -> str:

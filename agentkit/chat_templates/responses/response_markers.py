@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ca
 from agentkit.errors import MissingExtraError, OptionError
 
 if TYPE_CHECKING:
-    from agentkit.chat_templates.response_fields import ResponseField
+    from agentkit.chat_templates.responses.response_fields import ResponseField
 
-__all__ = ["MarkerMatch", "MarkerPattern", "MarkerWatch", "Role", "compile_pattern"]
+__all__ = ["MarkerMatch", "MarkerPattern", "MarkerSide", "MarkerWatch", "compile_pattern"]
 
-Role: TypeAlias = Literal["open", "close"]
+MarkerSide: TypeAlias = Literal["open", "close"]
 """`open` for a marker before the text of a field, `close` for a marker after this text."""
 
 _LEFT_CONTEXT: Final = re.compile(r"\(\?<[=!]|\\[bBAGmMKX]|(?<!\[)\^|\(\?r")
@@ -158,13 +158,13 @@ class MarkerMatch(NamedTuple):
     """Marker in the text of a reply.
 
     Attributes:
-        role: `open` or `close`.
+        side: `open` or `close`.
         field: Field whose region the marker opens or closes.
         text: Text of the marker.
         captures: Values of the named groups of the marker, without groups that matched no text.
     """
 
-    role: Role
+    side: MarkerSide
     field: ResponseField
     text: str
     captures: Mapping[str, str]
@@ -182,7 +182,7 @@ class MarkerWatch:
             the text.
     """
 
-    def __init__(self, markers: Sequence[tuple[Role, ResponseField, MarkerPattern]]) -> None:
+    def __init__(self, markers: Sequence[tuple[MarkerSide, ResponseField, MarkerPattern]]) -> None:
         self._markers = tuple(markers)
         self.needs_context = any(marker.needs_context for _, _, marker in self._markers)
         self._cached_length = 0 if self.needs_context else _CACHED_LENGTH
@@ -206,13 +206,13 @@ class MarkerWatch:
         if self.needs_context:
             return start
         plain = self._plain
-        while found := self._candidate.search(text, start):
-            character = found[0]
+        while candidate := self._candidate.search(text, start):
+            character = candidate[0]
             if character not in plain:
                 if character.isascii() or self._may_start(character):
-                    return found.start()
+                    return candidate.start()
                 plain.add(character)
-            start = found.end()
+            start = candidate.end()
         return len(text)
 
     def search(self, text: str, start: int, is_end: bool, skips_empty: bool) -> tuple[MarkerMatch | None, int]:
@@ -251,18 +251,18 @@ class MarkerWatch:
             first = self._find_candidate(text, index)
             end = min(first + size, len(text))
             is_last = end == len(text)
-            found, count = self._search_window(text, first, end, is_end=is_end and is_last, empty_end=empty_end)
-            if found is not None or is_last:
-                return found, first + count - start
+            marker, count = self._search_window(text, first, end, is_end=is_end and is_last, empty_end=empty_end)
+            if marker is not None or is_last:
+                return marker, first + count - start
             index, size = first + count, _WINDOW if count else 2 * size
 
     def _search_window(
         self, text: str, start: int, end: int, *, is_end: bool, empty_end: int
     ) -> tuple[MarkerMatch | None, int]:
-        found: tuple[Role, ResponseField, Any] | None = None
+        earliest: tuple[MarkerSide, ResponseField, Any] | None = None
         best: tuple[int, int, bool, str] | None = None
         safe_end = end
-        for role, field, marker in self._markers:
+        for side, field, marker in self._markers:
             match, marker_end = marker.search(text, start, end, is_end=is_end)
             if match is not None and match.end() == match.start() == empty_end:
                 is_over = empty_end >= end
@@ -274,11 +274,11 @@ class MarkerWatch:
                 return None, 0
             if match is None:
                 continue
-            key = (match.start(), match.start() - match.end(), role == "close", field.name)
+            key = (match.start(), match.start() - match.end(), side == "close", field.name)
             if best is None or key < best:
-                best, found = key, (role, field, match)
-        if found is None or best is None or (best[0] >= safe_end and not is_end):
+                best, earliest = key, (side, field, match)
+        if earliest is None or best is None or (best[0] >= safe_end and not is_end):
             return None, safe_end - start
-        role, field, match = found
+        side, field, match = earliest
         captures = {name: value for name, value in match.groupdict().items() if value is not None}
-        return MarkerMatch(role, field, match[0], captures), best[0] - start
+        return MarkerMatch(side, field, match[0], captures), best[0] - start

@@ -11,8 +11,6 @@ from agentkit.json_values import as_list, as_object, parse_json
 
 __all__ = ["cast_arguments"]
 
-_FAILED: Final = object()
-
 
 def cast_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Converts string arguments of a tool call to the types that a schema declares.
@@ -53,53 +51,47 @@ def _cast_text(value: Any, types: list[str]) -> Any:
         return value
     for name in types:
         try:
-            found = _CASTS[name](value) if name in _CASTS else _FAILED
-        except (ValueError, OverflowError, MessageError):
+            return _CASTS[name](value)
+        except (KeyError, ValueError, OverflowError, MessageError):  # the text is no value of this type
             continue
-        if found is not _FAILED:
-            return found
     return value
 
 
-def _as_integer(text: str) -> Any:
+def _as_integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
         number = float(text)
-        return int(number) if number.is_integer() else _FAILED
+        if not number.is_integer():
+            raise
+        return int(number)
 
 
-def _as_number(text: str) -> Any:
+def _as_number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
         number = float(text)
-        return number if isfinite(number) else _FAILED
+        if not isfinite(number):
+            raise
+        return number
 
 
-def _as_boolean(text: str) -> Any:
-    return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower(), _FAILED)
-
-
-def _as_null(text: str) -> Any:
-    return None if text.strip() in ("null", "None") else _FAILED
-
-
-def _as_object(text: str) -> Any:
+def _as_json(text: str, kind: type) -> Any:
     value = parse_json(text)
-    return value if isinstance(value, dict) else _FAILED  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, kind):
+        raise ValueError("the JSON value has another type")
+    return value
 
 
-def _as_array(text: str) -> Any:
-    value = parse_json(text)
-    return value if isinstance(value, list) else _FAILED  # pyright: ignore[reportUnknownVariableType]
-
-
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+_NULLS: Final = {"null": None, "None": None}
 _CASTS: Final[dict[str, Callable[[str], Any]]] = {
     "integer": _as_integer,
     "number": _as_number,
-    "boolean": _as_boolean,
-    "null": _as_null,
-    "object": _as_object,
-    "array": _as_array,
+    "boolean": lambda text: _BOOLEANS[text.strip().lower()],
+    "null": lambda text: _NULLS[text.strip()],
+    "object": lambda text: _as_json(text, dict),
+    "array": lambda text: _as_json(text, list),
 }
+"""Functions that convert a text to a type of JSON Schema. They raise an error if the text has another type."""

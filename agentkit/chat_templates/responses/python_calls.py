@@ -44,6 +44,8 @@ def parse_python_calls(text: str) -> list[dict[str, Any]]:
 
 
 class _CallParser:
+    """Recursive-descent parser of a list of calls."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._index = 0
@@ -65,8 +67,8 @@ class _CallParser:
         return calls
 
     def _fail(self, expected: str) -> None:
-        found = self._text[self._index : self._index + 20]
-        raise ValueError(f"expected {expected} at character {self._index}, got {found!r}")
+        text = self._text[self._index : self._index + 20]
+        raise ValueError(f"expected {expected} at character {self._index}, got {text!r}")
 
     def _skip_space(self) -> int:
         match = _SPACE.match(self._text, self._index)

@@ -17,23 +17,23 @@ Example:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from agentkit.argument_checks import check_choice, check_option
-from agentkit.chat_templates.response_fields import THINKING_FIELDS, ResponseFields
+from agentkit.chat_templates.responses.response_fields import THINKING_FIELDS, ResponseFields
 from agentkit.errors import OptionError
-from agentkit.json_values import as_object, copy_json
+from agentkit.json_values import as_list, as_object, copy_json
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike, as_tools
 
 if TYPE_CHECKING:
-    from agentkit.chat_templates.response_reader import ResponseReader
-    from agentkit.chat_templates.response_stream_parser import ResponseStreamParser
+    from agentkit.chat_templates.responses.response_reader import ResponseReader
+    from agentkit.chat_templates.responses.response_stream_parser import ResponseStreamParser
     from agentkit.replies.builder import ReplyBuilder
     from agentkit.replies.parser import ParserOptions
 
@@ -43,6 +43,9 @@ RESPONSE_NAMES: Final = (
     "qwen3", "qwen3_coder", "llama_3", "mistral", "mistral_v11", "deepseek", "glm", "kimi", "gpt_oss",
 )  # fmt: skip
 """Names of the built-in response templates."""
+
+_MARKERS: Final = ("open", "close")
+_SYNTAX: Final = re.compile(r"\\|\?P<\w+>")  # parts of a regular expression that no token contains
 
 
 class ResponseTemplate:
@@ -76,7 +79,7 @@ class ResponseTemplate:
     def __init__(self, spec: Mapping[str, Any]) -> None:
         check_option("response_template", spec, Mapping, "Pass a dict.")
         self.spec: Mapping[str, Any] = copy_json(dict(spec))
-        _ = self._fields
+        self._fields = ResponseFields(self.spec)
 
     @classmethod
     def builtin(cls, name: str) -> ResponseTemplate:
@@ -92,7 +95,7 @@ class ResponseTemplate:
             MissingExtraError: The package regex is not installed.
         """
         check_choice("name", name, RESPONSE_NAMES)
-        path = files("agentkit.chat_templates").joinpath("responses", f"{name}.json")
+        path = files("agentkit.chat_templates.responses").joinpath("builtin", f"{name}.json")
         return cls(json.loads(path.read_text(encoding="utf-8")))
 
     @classmethod
@@ -100,22 +103,17 @@ class ResponseTemplate:
         """Reads the response template from `tokenizer_config.json` in the folder of a tokenizer.
 
         Raises:
-            OptionError: The file does not exist, is not valid JSON, or has no valid response template.
+            OptionError: The file does not exist, cannot be read or is not valid JSON, or its response template is
+                missing or invalid.
             MissingExtraError: The package regex is not installed.
         """
+        from agentkit.chat_templates.template_files import read_json
+
+        check_option("folder", folder, str | Path, "Pass the folder with the files of the tokenizer.")
         path = Path(folder) / "tokenizer_config.json"
-        shown = shorten_repr(str(path), 200)
-        if not path.is_file():
-            advice = "Pass the folder with the files of the tokenizer."
-            raise OptionError("folder", f"the file {shown} does not exist", advice)
-        try:
-            config = as_object(json.loads(path.read_text("utf-8")))
-        except ValueError as error:
-            reason = f"the file {shown} is not valid JSON ({error})"
-            raise OptionError("folder", reason, "Download the file again.") from None
-        spec = as_object(config.get("response_template"))
+        spec = as_object(read_json(path).get("response_template"))
         if not spec:
-            reason = f"the file {shown} has no response_template"
+            reason = f"the file {shorten_repr(str(path), 200)} does not exist, or has no response_template"
             raise OptionError("folder", reason, "Use ResponseTemplate.builtin().")
         return cls(spec)
 
@@ -128,13 +126,17 @@ class ResponseTemplate:
     ) -> Msg:
         """Parses the complete text of a reply.
 
-        Only markers and white space around markers are dropped. Arguments of a tool call that are invalid JSON
-        stay text, in `raw_input`. If the text of a call has more than a name, an id and arguments, the metadata of
-        the block contains the text as `reply_text`. A call without a name becomes a text block. Text after the end
-        marker of the reply is in `metadata["reply"]["behind_end"]`. Text that belongs to no field is in
-        `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field. A call keeps
-        the id that the model wrote. If there is no id, or an earlier call has the same id, the new id depends on
-        the prompt and the text before the call.
+        The message has all text, thinking and tool calls of the reply, without white space around markers. Two
+        parts of a reply are dropped: lines without a separator in the format `kv-lines`, and all values except the
+        last of any other field without `repeats`.
+
+        Arguments of a tool call that are invalid JSON stay text, in `raw_input`. If the text of a call has more
+        than a name, an id and arguments, the metadata of the block contains the text as `reply_text`. A call
+        without a name becomes a text block. A call keeps the id that the model wrote. If there is no id, or an
+        earlier call has the same id, the new id depends on the prompt and the text before the call.
+
+        Text after the end marker of the reply is in `metadata["reply"]["text_after_end"]`. Text that belongs to no
+        field is in `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field.
 
         Args:
             text: Text that the model wrote.
@@ -157,7 +159,7 @@ class ResponseTemplate:
         self, *, prompt: str = "", tools: Sequence[ToolLike] = (), **options: Unpack[ParserOptions]
     ) -> ResponseStreamParser:
         """Returns a parser that accepts the text of one reply in pieces. `parse` describes the options."""
-        from agentkit.chat_templates.response_stream_parser import ResponseStreamParser
+        from agentkit.chat_templates.responses.response_stream_parser import ResponseStreamParser
 
         return ResponseStreamParser(self, prompt=prompt, tools=tools, **options)
 
@@ -167,7 +169,7 @@ class ResponseTemplate:
         Raises:
             OptionError: The prompt does not contain the `start_anchor` of this template.
         """
-        from agentkit.chat_templates.response_reader import ResponseReader
+        from agentkit.chat_templates.responses.response_reader import ResponseReader
 
         check_option("prompt", prompt, str)
         start = self.find_start(prompt)
@@ -191,6 +193,17 @@ class ResponseTemplate:
             raise OptionError("prompt", reason, "Pass the prompt of this model, or omit `prompt`.")
         return prompt[end:] if prompt else ""
 
+    def list_marker_texts(self) -> tuple[list[str], list[str]]:
+        """Returns the texts of the markers of all fields, and the regular expressions without their syntax.
+
+        The second list also has the text of the `start_anchor`.
+        """
+        fields: Sequence[Mapping[str, Any]] = [*self.spec["fields"].values()]
+        texts = [text for field in fields for key in _MARKERS for text in _as_texts(field.get(key))]
+        patterns = [self.spec.get("start_anchor", "")]
+        patterns += [field.get(f"{key}_pattern", "") for field in fields for key in _MARKERS]
+        return texts, [_SYNTAX.sub("", str(pattern)) for pattern in patterns]
+
     def has_fields(self, *, thinking: bool = False, calls: bool = False) -> bool:
         """Returns True if the template has fields for all requested content: thinking, tool calls or both.
 
@@ -200,12 +213,13 @@ class ResponseTemplate:
         has_thinking = not thinking or not THINKING_FIELDS.isdisjoint(names)
         return has_thinking and (not calls or "tool_calls" in names)
 
-    @cached_property
-    def _fields(self) -> ResponseFields:
-        return ResponseFields(self.spec)
-
     def __reduce__(self) -> tuple[type[ResponseTemplate], tuple[dict[str, Any]]]:
         return type(self), (dict(self.spec),)
 
     def __repr__(self) -> str:
         return f"ResponseTemplate({shorten_repr(self.spec, 60)})"
+
+
+def _as_texts(marker: object) -> list[str]:
+    """Returns a list of the texts of a marker. The marker is a text, a list of texts, or None."""
+    return [marker] if isinstance(marker, str) else [str(text) for text in as_list(marker)]

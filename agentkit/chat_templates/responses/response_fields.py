@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from agentkit.argument_checks import check_choice, check_names, check_option
-from agentkit.chat_templates.response_contents import CONTENTS, check_content_args, check_transform
-from agentkit.chat_templates.response_markers import MarkerPattern, MarkerWatch, Role
+from agentkit.chat_templates.responses.response_contents import CONTENTS, check_content_args, check_transform
+from agentkit.chat_templates.responses.response_markers import MarkerPattern, MarkerSide, MarkerWatch
 from agentkit.errors import OptionError
 from agentkit.replies.partial_blocks import PartialPlainText, PartialText, PartialThinking
 
@@ -33,7 +33,8 @@ class ResponseField:
         name: Name of the field, such as `content`, `reasoning_content` or `tool_calls`.
         open: Marker before the text of the field. None for the field that contains the text outside all other
             fields.
-        close: Marker after the text. None if the text ends with the reply.
+        close: Marker after the text. None if only the end of the reply, or (for the field without `open`) the next
+            marker, ends the text.
         content: Format of the text, such as `text` or `json`.
         content_args: Options of this format.
         is_required: True if each reply must have the field.
@@ -52,15 +53,15 @@ class ResponseField:
     name: str
     open: MarkerPattern | None
     close: MarkerPattern | None
-    content: str = "text"
-    content_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    is_required: bool = False
-    transform: Any = None
-    transform_each: bool = False
-    repeats: bool = False
-    join: str | None = None
-    text_kind: type[PartialText] | None = None
-    strips: bool = True
+    content: str
+    content_args: Mapping[str, Any]
+    is_required: bool
+    transform: Any
+    transform_each: bool
+    repeats: bool
+    join: str | None
+    text_kind: type[PartialText] | None
+    strips: bool
 
     @classmethod
     def read(cls, name: str, spec: object) -> ResponseField:
@@ -89,11 +90,20 @@ class ResponseField:
         check_transform(transform, f"{place}.transform")
         opened, closed = (MarkerPattern.read(options, key, place) for key in ("open", "close"))
         _check_groups(opened, closed, transform, place)
-        required = not options.get("optional", True)
         kind = PartialThinking if name in THINKING_FIELDS else PartialPlainText if name == "content" else None
-        strips = content != "text" or bool(arguments.get("strip", True))
         return cls(
-            name, opened, closed, content, arguments, required, transform, each, bool(repeats), join, kind, strips
+            name=name,
+            open=opened,
+            close=closed,
+            content=content,
+            content_args=arguments,
+            is_required=not options.get("optional", True),
+            transform=transform,
+            transform_each=each,
+            repeats=bool(repeats),
+            join=join,
+            text_kind=kind,
+            strips=content != "text" or bool(arguments.get("strip", True)),
         )
 
 
@@ -118,14 +128,12 @@ class ResponseFields:
         needs_context: True if the match of a marker may depend on the text before the marker.
     """
 
-    def __init__(self, spec: object) -> None:
-        check_option(_PLACE, spec, Mapping, "Pass a dict.")
-        options = cast("Mapping[str, Any]", spec)
-        check_names(_PLACE, options, _KEYS)
-        if options.get("version", 1) != 1:
-            reason = f"unknown version {options['version']!r:.80}"
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        check_names(_PLACE, spec, _KEYS)
+        if spec.get("version", 1) != 1:
+            reason = f"unknown version {spec['version']!r:.80}"
             raise OptionError(f"{_PLACE}.version", reason, "Use version 1.")
-        fields, defaults = options.get("fields"), options.get("defaults", {})
+        fields, defaults = spec.get("fields"), spec.get("defaults", {})
         check_option(f"{_PLACE}.defaults", defaults, dict)
         if not isinstance(fields, dict) or not fields:
             reason = f"expected a dict of fields by name, got {fields!r:.80}"
@@ -139,7 +147,7 @@ class ResponseFields:
             advice = "Pass `open` or `open_pattern` for all fields except one."
             raise OptionError(f"{_PLACE}.fields", reason, advice)
         self.implicit = implicit[0] if implicit else None
-        anchor = MarkerPattern.read(options, "start_anchor", _PLACE)
+        anchor = MarkerPattern.read(spec, "start_anchor", _PLACE)
         if anchor is None:
             advice = "Pass the text in the prompt after which a reply starts."
             raise OptionError(f"{_PLACE}.start_anchor", "is missing", advice)
@@ -150,7 +158,7 @@ class ResponseFields:
     def _create_watch(self, current: ResponseField | None) -> MarkerWatch:
         if current is not None and current.open is not None:
             return MarkerWatch([("close", current, current.close)] if current.close else [])
-        markers: list[tuple[Role, ResponseField, MarkerPattern]] = [
+        markers: list[tuple[MarkerSide, ResponseField, MarkerPattern]] = [
             ("open", item, item.open) for item in self.fields.values() if item.open is not None
         ]
         if current is not None and current.close is not None:
