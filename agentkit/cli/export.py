@@ -29,7 +29,7 @@ from agentkit.training.sample import build_trusted_sample, is_reply
 if TYPE_CHECKING:
     from agentkit.chat_templates import ChatTemplate
     from agentkit.training.row_formats import FormatName
-    from agentkit.training.text_encoder import Encode
+    from agentkit.training.text_encoder import TokenizerLike
     from agentkit.training.trained_spans import TrainOn
 
 __all__ = ["export_command"]
@@ -139,7 +139,7 @@ class _Export:
     source: str
     viewer: str | None
     template: ChatTemplate | None
-    tokenizer: Encode | None
+    tokenizer: TokenizerLike | None
     train_on: TrainOn
     max_tokens: int | None
     keep_invalid: bool
@@ -187,7 +187,7 @@ class _Export:
         """Returns the rows of a sample as lines, and counts its tokens."""
         sample = self._apply_weights(sample)
         if self.template is not None:
-            check_calls(sample, self.template)
+            check_calls(sample, self.template, self.train_on)
         parts = self._tokenize(sample)
         rows = [encode_row(row) for row in self._writer.write(sample)]
         for part in parts:

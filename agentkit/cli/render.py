@@ -18,7 +18,7 @@ from agentkit.cli.options import FileArgument, KeepInvalidOption, LogFormatOptio
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.tokenizer_file import read_tokenizer
-from agentkit.training.text_encoder import Encode, as_encoder
+from agentkit.training.text_encoder import TokenizerLike, as_tokenizer
 
 if TYPE_CHECKING:
     from agentkit.chat_templates import RenderedChat
@@ -45,7 +45,10 @@ def render_command(
         ),
     ] = None,
     spans: Annotated[
-        bool, typer.Option("--spans", help="Write JSON with the text and the positions of the replies.")
+        bool,
+        typer.Option(
+            "--spans", help="Write JSON with the text, the positions of the replies, and the end of the prompt."
+        ),
     ] = False,
     lines: Annotated[
         bool, typer.Option("--lines", help="Read one conversation per line, and write one JSON object per line.")
@@ -59,7 +62,7 @@ def render_command(
     """
     check_log_format(source)
     chosen = load_template(template)
-    encode_text = None if tokens is None else _load_tokenizer(tokens)
+    encode_text = None if tokens is None else as_tokenizer(_load_tokenizer(tokens)).encode
 
     def render(text: bytes) -> RenderedChat:
         msgs, options = load_log(text, source)
@@ -91,15 +94,15 @@ def load_template(name: str) -> ChatTemplate:
     return find_template(name, "--template")
 
 
-def find_tokenizer(folder: Path, place: str) -> Encode | None:
-    """Returns a function that encodes texts with the tokenizer of a model.
+def find_tokenizer(folder: Path, place: str) -> TokenizerLike | None:
+    """Returns the tokenizer of a model.
 
     Args:
         folder: Folder with a `tokenizer.json`, or the path of this file.
         place: Name of the option in errors.
 
     Returns:
-        The function. None if there is no `tokenizer.json`.
+        The tokenizer. None if there is no `tokenizer.json`.
 
     Raises:
         MissingExtraError: The package tokenizers is not installed.
@@ -108,10 +111,10 @@ def find_tokenizer(folder: Path, place: str) -> Encode | None:
     file = folder / "tokenizer.json" if os.path.isdir(folder) else folder
     if file.name != "tokenizer.json" or not os.path.isfile(file):
         return None
-    return as_encoder(read_tokenizer(file, place))
+    return read_tokenizer(file, place)
 
 
-def _load_tokenizer(folder: Path) -> Encode:
+def _load_tokenizer(folder: Path) -> TokenizerLike:
     tokenizer = find_tokenizer(folder, "--tokens")
     if tokenizer is None:
         reason = f"there is no tokenizer.json in the folder {shorten_repr(str(folder), 200)}"

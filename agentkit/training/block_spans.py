@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from agentkit.errors import EmptyConversationError, MessageError, TemplateError
-from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.text_spans import Span, find_difference
 from agentkit.training.thinking_tags import find_thinking_tags
 
-__all__ = ["find_blocks", "find_thinking"]
+__all__ = ["find_blocks", "find_thinking", "get_block_text"]
 
 _OTHER_TEXT: Final = "\U0010fffd"
 """Placeholder for the text of a block: a private-use character that messages usually do not contain."""
@@ -93,7 +93,7 @@ def _find_tagged_thinking(rendered: ReplySpans, places: Mapping[int, Collection[
     spans: dict[int, Span] = {}
     for index in rendered.all_replies:
         try:
-            replies = rendered.find_reply(index)
+            replies = rendered.find_reply_spans(index)
         except (MessageError, TemplateError):  # later messages change this reply, so the reply is not trained
             continue
         content = re.escape(_get_content(rendered, index, places.get(index, ())))
@@ -119,14 +119,14 @@ def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int
         template omits. Returns None instead of a list if this rendering fails, or if its text differs from the
         text of `rendered` outside the thinking.
     """
-    turns, msgs = rendered.list_turns(), list(rendered.sample.msgs)
+    turns, msgs = _list_turns(rendered), list(rendered.sample.msgs)
     if len(turns) != len(rendered.all_replies):
         return None
     for index, numbers in places.items():
         msgs[index] = _replace_blocks(msgs[index], numbers, is_replaced=False)
     other = rendered.replace_msgs(msgs)
     try:
-        other_turns = other.list_turns()
+        other_turns = _list_turns(other)
     except (TemplateError, EmptyConversationError):
         return None
     if _list_texts_between(rendered.text, turns) != _list_texts_between(other.text, other_turns):
@@ -135,12 +135,17 @@ def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int
     for index, (start, end), (first, last) in zip(rendered.all_replies, turns, other_turns, strict=True):
         text, other_text = rendered.text[start:end], other.text[first:last]
         if index in places:
-            floor = max(rendered.find_reply(index)[0][0] - start, 0)
+            floor = max(rendered.find_reply_spans(index)[0][0] - start, 0)
             span = find_difference(text, other_text, _get_content(rendered, index, places[index]), [floor])
             spans.append(span and (start + span[0], start + span[1]))
         elif text != other_text:
             return None
     return spans
+
+
+def _list_turns(rendered: ReplySpans) -> list[Span]:
+    """Returns the span of each reply together with its generation prompt. Empty if a reply cannot be found."""
+    return [rendered.add_generation_prompt(span) for span in rendered.list_replies()]
 
 
 def _list_texts_between(text: str, spans: Sequence[Span]) -> list[str]:
@@ -152,15 +157,8 @@ def _list_texts_between(text: str, spans: Sequence[Span]) -> list[str]:
 
 def _find_part(rendered: ReplySpans, index: int, numbers: Collection[int], previous: Span = (0, 0)) -> Span | None:
     other = _render_without(rendered, index, numbers)
-    floors = [start for start, _ in _list_replies(rendered) if index in rendered.all_replies]
+    floors = [start for start, _ in rendered.list_replies() if index in rendered.all_replies]
     return find_difference(rendered.text, other, _get_content(rendered, index, numbers), floors, previous)
-
-
-def _list_replies(rendered: ReplySpans) -> list[Span]:
-    try:
-        return rendered.find_all_replies()
-    except MessageError:  # later messages change the text of earlier messages
-        return []
 
 
 def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
@@ -203,18 +201,19 @@ def _replace_text(block: Block) -> Block | None:
 
 
 def _get_content(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:
-    """Returns the texts, thinking and tool names of the blocks at the indexes `numbers` of a message.
-
-    The pieces are joined with line breaks. White space at both ends is removed.
-    """
+    """Returns the texts of the blocks at the indexes `numbers` of a message, joined with line breaks."""
     blocks = [rendered.sample.msgs[index].blocks[number] for number in numbers]
-    texts = [
-        block.text
-        if isinstance(block, TextBlock)
-        else block.thinking
-        if isinstance(block, ThinkingBlock)
-        else block.name
-        for block in blocks
-        if isinstance(block, TextBlock | ThinkingBlock | ToolUseBlock)
-    ]
+    texts = [get_block_text(block) for block in blocks if block.type in ("text", "thinking", "tool_use")]
     return "\n".join(texts).strip()
+
+
+def get_block_text(block: Block) -> str:
+    """Returns the text of a text block, the thinking of a thinking block, or the tool name of a tool call.
+
+    Returns an empty string for any other block.
+    """
+    if block.type == "text":
+        return block.text
+    if block.type == "thinking":
+        return block.thinking
+    return block.name if block.type == "tool_use" else ""

@@ -53,7 +53,7 @@ def _find_header(rendered: ReplySpans, index: int, floor: int) -> int:
         rendered, [*rendered.sample.msgs[:index], replace(rendered.sample.msgs[index], content=_OTHER_TEXT)]
     )
     end = count_common_start(rendered.text, other or "")
-    prompt = rendered.prompts[0] if rendered.prompts else ""
+    prompt = rendered.generation_prompts[0] if rendered.generation_prompts else ""
     for length in range(len(prompt), 1, -1):
         position = rendered.text.rfind(prompt[:length], floor, end)
         if position >= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -50,8 +50,8 @@ class LogSamples(Iterator[Sample]):
             {} if formatter is None else {name: ServedPrompts(formatter, name, tools) for name in viewers}
         )
         self._extra: dict[str, Any] = {}
-        if isinstance(formatter, ChatTemplateFormatter) and formatter.variables:
-            self._extra = {"chat_template_kwargs": _as_json_time(formatter.variables)}
+        if isinstance(formatter, ChatTemplateFormatter) and (variables := _list_variables(formatter)):
+            self._extra = {"chat_template_kwargs": variables}
 
     def __iter__(self) -> LogSamples:
         return self
@@ -86,12 +86,15 @@ class LogSamples(Iterator[Sample]):
         return Sample(msgs, tools, [*weights, 1], reply.name, tokens, source, extra=self._extra)
 
 
-def _as_json_time(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the variables of a template, with the time `now` as ISO 8601 text, which JSON can represent."""
-    return {
+def _list_variables(formatter: ChatTemplateFormatter) -> dict[str, Any]:
+    """Returns the variables of the template. The time `now` is ISO 8601 text, which JSON can represent."""
+    variables = {
         name: value.isoformat() if name == "now" and isinstance(value, datetime) else value
-        for name, value in variables.items()
+        for name, value in formatter.variables.items()
     }
+    if formatter.on_special_tokens == "space":
+        variables["on_special_tokens"] = "space"
+    return variables
 
 
 def find_token_ids(reply: Msg, place: str) -> list[Any]:
@@ -135,8 +138,9 @@ def samples_from_log(
     If a server returned the token ids of a reply, as vLLM does with the parameter `return_token_ids`, the ids
     become `Sample.tokens`. A list in `metadata["token_ids"]` of the message replaces the ids of the server.
 
-    The variables of a `ChatTemplateFormatter` become `chat_template_kwargs` in `Sample.extra`. The time in the
-    variable `now` becomes ISO 8601 text, which `tokenize` and `split_rewritten` read.
+    The variables of a `ChatTemplateFormatter`, and `on_special_tokens="space"`, become `chat_template_kwargs` in
+    `Sample.extra`. The time in the variable `now` becomes ISO 8601 text, which `tokenize` and `split_rewritten`
+    read.
 
     Args:
         log: The conversation.
@@ -160,6 +164,7 @@ def samples_from_log(
     check_option("formatter", formatter, FormatterBase | None)
     check_option("keep", keep, Callable | None, "Pass a function that takes a Sample.")
     speakers = dict.fromkeys(msg.name for msg in msgs if is_reply(msg))
+    check_option("viewers", viewers, Collection | None, "Pass a list of names.")
     names = (viewers,) if isinstance(viewers, str) else tuple(speakers if viewers is None else viewers)
     for name in names:
         if name not in speakers:

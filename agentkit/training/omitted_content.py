@@ -10,38 +10,36 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentkit.chat_templates.chat_template import ChatTemplate
+from agentkit.chat_templates.omitted_texts import find_content
 from agentkit.errors import MessageError
 from agentkit.ledger.places import format_place
 from agentkit.messages.blocks import Block
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
+from agentkit.training.block_spans import get_block_text
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.sample import Sample
+from agentkit.training.sample import Sample, is_reply
 from agentkit.training.text_spans import Span
-from agentkit.training.trained_spans import TrainOn
+from agentkit.training.trained_spans import TrainOn, list_selected_replies
 
 __all__ = ["check_calls", "find_omitted_content"]
 
 _REASON: Final = "the chat template does not write this content of a trained reply"
 
 
-def check_calls(sample: Sample, template: ChatTemplate) -> None:
-    """Checks that the template writes the tool calls of the replies that can be trained.
+def check_calls(sample: Sample, template: ChatTemplate, train_on: TrainOn) -> None:
+    """Checks that the template writes tool calls, if the sample trains any.
 
     Raises:
         MessageError: The template does not write tool calls.
     """
-    indexes = [
-        index
-        for index in sample.replies
-        if sample.msgs[index].features & Feature.CALL
-        and sample.get_weight(index) != 0
-        and index not in (sample.tokens or ())
-    ]
-    if indexes and not template.check().calls:
-        reason = f"the chat template {template.name!r} does not write the tool calls of the reply"
-        advice = "Use a chat template that writes tool calls, or set the weight of the reply to 0."
-        raise MessageError(f"msgs[{indexes[0]}]", reason, advice)
+    if template.check().calls:
+        return
+    for index, _, block in _list_trained_blocks(sample, train_on):
+        if block.type == "tool_use":
+            reason = f"the chat template {template.name!r} does not write the tool calls of the reply"
+            advice = "Use a chat template that writes tool calls, or set the weight of the reply to 0."
+            raise MessageError(f"msgs[{index}]", reason, advice)
 
 
 def find_omitted_content(
@@ -57,45 +55,43 @@ def find_omitted_content(
         train_on: Replies that are trained (see `tokenize`).
         train_thinking: False if no thinking is trained. Thinking is then not reported.
     """
-    sample, replies = rendered.sample, rendered.sample.replies
-    indexes = rendered.all_replies if train_on == "all" else replies[-1:] if train_on == "last" else replies
-    text = "".join([rendered.text[start:end] for start, end in trained])
-    first = 0
-    for index in rendered.all_replies:
-        weight, msg = sample.get_weight(index), sample.msgs[index]
+    sample, text = rendered.sample, "".join([rendered.text[start:end] for start, end in trained])
+    current, first, position = -1, 0, 0
+    for index, number, block in _list_trained_blocks(sample, train_on):
+        if index != current:
+            current, first = index, position
+        if block.type == "thinking" and not train_thinking:
+            continue
+        content, start = get_block_text(block).strip(), -1
+        if sample.variables or not _is_never_written(rendered.template, sample.msgs[index], block):
+            start = _find_content(text, content, position)
+            # a template can write the blocks of a message in a different order
+            start = _find_content(text, content, first) if start < 0 < position else start
+        if start < 0:
+            yield format_place((index, number)), _REASON
+        else:
+            position = max(position, start + len(content))
+
+
+def _list_trained_blocks(sample: Sample, train_on: TrainOn) -> Iterator[tuple[int, int, Block]]:
+    """Yields the blocks of replies that are trained, with the index of the message and of the block.
+
+    Replies with recorded token ids are omitted.
+    """
+    selected = {*list_selected_replies(sample, train_on)}
+    for index, msg in enumerate(sample.msgs):
+        if not is_reply(msg) or index in (sample.tokens or {}):
+            continue
+        weight = sample.get_weight(index)
         weights = weight if isinstance(weight, tuple) else (weight,) * len(msg.blocks)
-        position = first
-        for number, block in enumerate(msg.blocks if index not in (sample.tokens or {}) else ()):
-            is_trained = index in indexes if weights[number] is None else weights[number]
-            if not is_trained or (block.type == "thinking" and not train_thinking):
-                continue
-            content = _get_content(block)
-            found = -1
-            if sample.variables or not _is_never_written(rendered.template, msg, block):
-                found = _find_content(text, content, position)
-                # a template can write the blocks of a message in a different order
-                found = _find_content(text, content, first) if found < 0 < position else found
-            if found < 0:
-                yield format_place((index, number)), _REASON
-            else:
-                position = max(position, found + len(content))
-        first = position
-
-
-def _get_content(block: Block) -> str:
-    if block.type == "text":
-        return block.text.strip()
-    if block.type == "thinking":
-        return block.thinking.strip()
-    return block.name if block.type == "tool_use" else ""
+        for number, (block, value) in enumerate(zip(msg.blocks, weights, strict=True)):
+            if index in selected if value is None else value:
+                yield index, number, block
 
 
 def _find_content(text: str, content: str, start: int) -> int:
     """Returns the position of a text, or of the text as JSON. Returns -1 if neither occurs."""
-    # The content is usually near, and a search for its first characters is faster than a search for all of them.
-    position = text.find(content[:16], start, start + 2_000)
-    if position < 0 or not text.startswith(content, position):
-        position = text.find(content, start)
+    position = find_content(text, content, start)
     return position if position >= 0 else text.find(json.dumps(content, ensure_ascii=False)[1:-1], start)
 
 

@@ -12,15 +12,16 @@ encoded again, the ids can differ. Therefore only the texts between the recorded
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
 from agentkit.errors import MessageError
-from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.blocks import Block
 from agentkit.reprs import shorten_repr
+from agentkit.training.block_spans import get_block_text
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.text_encoder import Decode, Encode, encode_checked, find_tokens, is_stop_token
+from agentkit.training.text_encoder import Decode, Encode, TextTokenizer, find_tokens, is_space_after_stop
 from agentkit.training.text_spans import Span, merge_spans
 
 __all__ = ["splice_tokens"]
@@ -32,22 +33,18 @@ _ADVICE: Final = "Pass the ids of this reply and the tokenizer of the model, or 
 def splice_tokens(
     rendered: ReplySpans,
     trained: Sequence[Span],
-    encode: Encode,
-    decode: Decode | None,
-    special: Collection[int],
+    tokenizer: TextTokenizer,
     train_thinking: bool,
     *,
     suffix: str = "",
 ) -> tuple[list[int], list[Span]]:
-    """Returns the token ids of a conversation with recorded replies, and the spans of the trained tokens.
+    """Returns the token ids of a conversation, and the spans of the trained tokens.
 
     Args:
-        rendered: Rendered sample with recorded token ids.
+        rendered: Rendered sample. Its recorded token ids replace the texts of their replies.
         trained: Spans of the trained parts of the rendered text.
-        encode: Function that encodes a text.
-        decode: Function that decodes token ids, to compare the ids with the text of the reply. None means that the
-            ids are not compared.
-        special: Ids of special tokens.
+        tokenizer: Tokenizer of the model. The recorded ids are compared with the text of their reply only if the
+            tokenizer can decode them.
         train_thinking: False if no thinking is trained.
         suffix: Text to add to the end of the rendered text.
 
@@ -55,14 +52,15 @@ def splice_tokens(
         MessageError: Recorded ids contradict the text of their reply, or cannot replace this text.
     """
     ids, spans, before, position = list[int](), list[Span](), 0, 0
-
-    stop = rendered.template.check().stop_token
+    encode, stop = tokenizer.encode, rendered.template.check().stop_token
 
     def add(piece: tuple[Sequence[int], list[Span]]) -> None:
         spans.extend((first + len(ids), last + len(ids)) for first, last in piece[1])
         ids.extend(piece[0])
 
-    for start, end, recorded in _list_recorded(rendered, encode, decode, special, train_thinking):
+    for start, end, recorded in (
+        _list_recorded(rendered, tokenizer, train_thinking) if rendered.sample.tokens else ()
+    ):
         add(_encode_part(encode, rendered.text[before:start], position - before, before, trained, stop))
         is_trained = any(first < end and last > start for first, last in trained)
         add((recorded, [(0, len(recorded))] if is_trained else []))
@@ -84,29 +82,26 @@ def _encode_part(
         trained: Trained spans of the rendered conversation.
         stop: Stop token of the template. Empty if there is none.
     """
-    ids, offsets = encode_checked(encode, text)
+    ids, offsets = encode(text)
     first = bisect_left(offsets, start, key=_get_start)
     token_end = offsets[first - 1][1] if start and first else start
-    if token_end > start and not is_stop_token(text, start, token_end, stop):
+    if token_end > start and not is_space_after_stop(text, start, token_end, stop):
         return _encode_part(encode, text[start:], 0, offset + start, trained, stop)
     spans = [find_tokens(offsets, max(begin - offset, start), end - offset, text, stop) for begin, end in trained]
     return ids[first:], [(begin - first, end - first) for begin, end in spans if first <= begin < end]
 
 
 def _list_recorded(
-    rendered: ReplySpans,
-    encode: Encode,
-    decode: Decode | None,
-    special: Collection[int],
-    train_thinking: bool,
+    rendered: ReplySpans, tokenizer: TextTokenizer, train_thinking: bool
 ) -> Iterator[tuple[int, int, Sequence[int]]]:
     """Yields the start and end of the replaced text, and the recorded ids, for each reply with recorded ids.
 
     Raises:
         MessageError: Recorded ids contradict the text of their reply, or cannot replace this text.
     """
+    encode, decode, special_ids = tokenizer
     stop = rendered.template.check().stop_token
-    stop_ids = list(encode_checked(encode, stop)[0]) if stop else []
+    stop_ids = list(encode(stop)[0]) if stop else []
     tokens = rendered.sample.tokens or {}
     for index in sorted(tokens):
         recorded = list(tokens[index])
@@ -121,12 +116,11 @@ def _list_recorded(
         if stop and reply.endswith(stop):
             # The ids replace the text before the stop token, and also the stop token if the model wrote it.
             is_stopped = bool(stop_ids) and recorded[-len(stop_ids) :] == stop_ids
-            if (
-                is_stopped and decode is not None
-            ):  # ids equal to those of the stop token can also be text of the reply
+            if is_stopped and decode is not None:
+                # Ids equal to those of the stop token can also be text of the reply.
                 others = recorded[: -len(stop_ids)]
                 is_stopped = _find_missing(rendered.sample.msgs[index].blocks, decode(others) or "") is None
-            elif decode is not None and recorded[-1] in special:
+            elif decode is not None and recorded[-1] in special_ids:
                 # The model may write a different stop token from the template: <|eom_id|> instead of <|eot_id|>.
                 is_stopped = not reply.removesuffix(stop).rstrip().endswith(decode(recorded[-1:]) or "")
             end = start + len(reply) - (0 if is_stopped else len(stop))
@@ -148,7 +142,7 @@ def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
         name = rendered.template.name
         reason = f"the chat template {name!r} changes the text of the reply or its prompt if other messages follow"
         raise MessageError(place, reason, "Pass each sample that split_rewritten() returns.")
-    spans = rendered.find_reply(index)
+    spans = rendered.find_reply_spans(index)
     if not spans:
         reason = "the chat template writes no text for the reply, but the reply has recorded token ids"
         raise MessageError(place, reason, "Remove the token ids, or use another template.")
@@ -157,9 +151,9 @@ def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
 
 def _check_prompt(rendered: ReplySpans, index: int, recorded: list[int], encode: Encode) -> None:
     """Raises MessageError if the recorded ids start with the generation prompt, which the model did not write."""
-    start, _ = rendered.find_reply(index)[0]
-    for prompt in rendered.prompts:
-        ids = list(encode_checked(encode, prompt)[0])
+    start, _ = rendered.find_reply_spans(index)[0]
+    for prompt in rendered.generation_prompts:
+        ids = list(encode(prompt)[0])
         if ids and recorded[: len(ids)] == ids and not rendered.text.startswith(prompt, start):
             reason = f"the token ids start with the generation prompt {prompt!r}, which is not part of the reply"
             raise MessageError(f"msgs[{index}]", reason, _ADVICE)
@@ -188,12 +182,4 @@ def _find_missing(blocks: Sequence[Block], text: str) -> str | None:
     Returns None if `text` contains the texts of all blocks.
     """
     written = "".join(text.split())
-    return next((item for item in map(_get_content, blocks) if "".join(item.split()) not in written), None)
-
-
-def _get_content(block: Block) -> str:
-    if isinstance(block, TextBlock):
-        return block.text
-    if isinstance(block, ThinkingBlock):
-        return block.thinking
-    return block.name if isinstance(block, ToolUseBlock) else ""
+    return next((item for item in map(get_block_text, blocks) if "".join(item.split()) not in written), None)

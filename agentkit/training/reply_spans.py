@@ -18,8 +18,8 @@ from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.tools.tool import ToolLike
 from agentkit.training.generation_prompt import locate_generation_prompt
-from agentkit.training.served_text import ReplyPrompt, ServedText
-from agentkit.training.text_spans import Span
+from agentkit.training.sample_text import ReplyPrompt, SampleText
+from agentkit.training.text_spans import Span, skip_space
 
 __all__ = ["ReplySpans", "is_cut_off"]
 
@@ -32,7 +32,7 @@ _TAIL: Final = 500
 """Number of characters at the end of a text that are compared first. Most changes of a text affect its end."""
 
 
-class _FoundReply(NamedTuple):
+class _ReplySpan(NamedTuple):
     """Span of a reply, and the value of `ReplyPrompt.is_served` for its prompt."""
 
     span: Span
@@ -40,30 +40,27 @@ class _FoundReply(NamedTuple):
 
 
 @dataclass
-class ReplySpans(ServedText):
+class ReplySpans(SampleText):
     """Rendered sample with methods that find messages and replies in its text."""
 
-    _found: dict[int, _FoundReply] = field(default_factory=dict[int, "_FoundReply"], init=False, repr=False)
+    _span_cache: dict[int, _ReplySpan] = field(default_factory=dict[int, "_ReplySpan"], init=False, repr=False)
 
     @cached_property
-    def marked(self) -> tuple[Span, ...]:
+    def generation_spans(self) -> tuple[Span, ...]:
         """Spans of the texts in `{% generation %}` blocks, each with the stop token that follows the block.
 
         Empty if the template has no such blocks, or if `text` is not the rendered conversation.
         """
-        if self.text is not self.chat.text:
+        if self.text is not self.rendering.text:
             return ()
-        spans = [span for span in self.chat.spans if span[0] < span[1]]
+        spans = [span for span in self.rendering.spans if span[0] < span[1]]
         if spans and self.template.check().ends_with_stop_token is False:
             return tuple((start, self._include_stop(end)) for start, end in spans)
         return tuple(spans)
 
     def _include_stop(self, end: int) -> int:
-        stop, text = self.template.check().stop_token, self.text
-        position = end
-        while text[position : position + 1].isspace():
-            position += 1
-        return position + len(stop) if stop and text.startswith(stop, position) else end
+        stop, position = self.template.check().stop_token, skip_space(self.text, end)
+        return position + len(stop) if stop and self.text.startswith(stop, position) else end
 
     def replace_msgs(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] | None = None) -> ReplySpans:
         """Returns a rendered sample with other messages, without weights and token ids.
@@ -74,7 +71,7 @@ class ReplySpans(ServedText):
         """
         declared = self.sample.tools if tools is None else tools
         sample = replace(self.sample, msgs=msgs, tools=declared, weights=None, tokens=None)
-        return ReplySpans(sample, self.template, self.now)
+        return ReplySpans(sample, self.template)
 
     # -- replies -----------------------------------------------------------------------------------------------
 
@@ -84,23 +81,24 @@ class ReplySpans(ServedText):
         Raises:
             MessageError: The text of a reply cannot be found.
         """
-        if self.marked:
-            return [self._cut_generation_prompt(span) for span in self.marked]
+        if self.generation_spans:
+            return [self._cut_generation_prompt(span) for span in self.generation_spans]
         self.find_from_last(self.all_replies)
-        return [span for index in self.all_replies for span in self.find_reply(index)]
+        return [span for index in self.all_replies for span in self.find_reply_spans(index)]
 
     def find_from_last(self, indexes: Sequence[int]) -> None:
         """Finds replies from the last to the first, until a reply cannot be found.
 
-        This order is fast, because the renderings of few messages then repeat the renderings of many messages.
+        This order is fast: a rendering of fewer messages reuses the records of a rendering of more messages (see
+        `PrefixRenderer`).
         """
-        for index in reversed(indexes) if not self.marked else ():
+        for index in reversed(indexes) if not self.generation_spans else ():
             try:
-                self._find(index)
+                self._find_span(index)
             except (MessageError, TemplateError):
                 break
 
-    def find_reply(self, index: int) -> list[Span]:
+    def find_reply_spans(self, index: int) -> list[Span]:
         """Returns the spans of a reply, without the generation prompt. `index` is the index of the message.
 
         The list has one span, unless the template marks several parts of the reply or no part.
@@ -108,12 +106,12 @@ class ReplySpans(ServedText):
         Raises:
             MessageError: The text of the reply cannot be found.
         """
-        if not self.marked:
-            return [self._find(index).span]
-        if len(self.marked) == len(self.all_replies):
-            return [self._cut_generation_prompt(self.marked[self.all_replies.index(index)])]
+        if not self.generation_spans:
+            return [self._find_span(index).span]
+        if len(self.generation_spans) == len(self.all_replies):
+            return [self._cut_generation_prompt(self.generation_spans[self.all_replies.index(index)])]
         start, end = self.find_message(index)
-        return [self._cut_generation_prompt(span) for span in self.marked if start <= span[0] < end]
+        return [self._cut_generation_prompt(span) for span in self.generation_spans if start <= span[0] < end]
 
     def find_written_reply(self, index: int) -> list[Span]:
         """Returns the spans of a reply, even if later messages changed the text of the reply.
@@ -122,37 +120,37 @@ class ReplySpans(ServedText):
             MessageError: The text of the reply cannot be found.
         """
         try:
-            return self.find_reply(index)
+            return self.find_reply_spans(index)
         except MessageError:
-            if index not in self.written:
+            if index not in self.loop_spans:
                 raise
-            start, end = self.written[index]
+            start, end = self.loop_spans[index]
             length = self._cut_after_stop(self.text[start:end])
             return [self._cut_generation_prompt((start, end if length is None else start + length))]
 
     def _cut_generation_prompt(self, span: Span) -> Span:
         if self.template.tags is not None:  # with `tags`, the span of a reply includes the generation prompt
-            start = span[0] + len(self.prompts[0] if self.prompts else "")
+            start = span[0] + len(self.generation_prompts[0] if self.generation_prompts else "")
             return (start, span[1]) if start <= span[1] else span
-        prompt = locate_generation_prompt(self.text, span[0], self.prompts)
+        prompt = locate_generation_prompt(self.text, span[0], self.generation_prompts)
         return (prompt[1], span[1]) if prompt and prompt[1] <= span[1] else span
 
     def add_generation_prompt(self, span: Span) -> Span:
         """Returns the span of a reply together with its generation prompt, if there is one."""
-        prompt = locate_generation_prompt(self.text, span[0], self.prompts)
+        prompt = locate_generation_prompt(self.text, span[0], self.generation_prompts)
         return (prompt[0], span[1]) if prompt else span
 
-    def _find(self, index: int) -> _FoundReply:
+    def _find_span(self, index: int) -> _ReplySpan:
         """Finds the span of a reply with the renderings of two shorter conversations.
 
         Raises:
             MessageError: The text of the reply cannot be found.
         """
-        if index in self._found:
-            return self._found[index]
+        if index in self._span_cache:
+            return self._span_cache[index]
         if not index:
             prompt: ReplyPrompt | None = self._find_first_prompt()
-        elif index == len(self.sample.msgs) - 1 and self.text is self.chat.text:
+        elif index == len(self.sample.msgs) - 1 and self.text is self.rendering.text:
             prompt = self.last_prompt
         else:
             prompt = self.find_prompt(self.text, index)
@@ -161,20 +159,18 @@ class ReplySpans(ServedText):
         start, end = prompt.end, self._find_end(index)
         length = self._cut_after_stop(self.text[start:end])
         span = self._cut_generation_prompt((start, end if length is None else start + length))
-        self._found[index] = found = _FoundReply(span, prompt.is_served)
-        return found
+        self._span_cache[index] = result = _ReplySpan(span, prompt.is_served)
+        return result
 
     def _find_first_prompt(self) -> ReplyPrompt:
-        prompt = next((prompt for prompt in self.prompts if prompt in self.text), None)
+        prompt = next((prompt for prompt in self.generation_prompts if prompt in self.text), None)
         if prompt is None:
             reason = "the conversation starts with a reply, and the template does not mark replies"
             self._refuse(0, reason, "Use a template that marks replies with {% generation %} blocks.")
         return ReplyPrompt(self.text.index(prompt) + len(prompt), is_served=True)
 
     def _cut_after_stop(self, text: str) -> int | None:
-        """Returns the length of a text up to and including the stop token at its end.
-
-        Returns None if there is no stop token.
+        """Returns the length of a text up to and including its stop token. Returns None if there is no stop token.
 
         White space and the eos token after the stop token are ignored.
         """
@@ -196,9 +192,9 @@ class ReplySpans(ServedText):
         try:
             return (self._find_end(index - 1) if index else 0), self._find_end(index)
         except (MessageError, TemplateError):
-            if index not in self.written:
+            if index not in self.loop_spans:
                 raise
-            return self.written[index]
+            return self.loop_spans[index]
 
     def _find_end(self, index: int) -> int:
         if index + 1 == len(self.sample.msgs):
@@ -227,7 +223,7 @@ class ReplySpans(ServedText):
 
         The function compares only the last characters, which is faster than `_find_end`.
         """
-        tails = (self.whole or self).tails
+        tails = (self.longer or self).tails
         if index not in tails:
             text = self._render_end(index)
             start = max(len(text) - _TAIL, 0)
@@ -254,25 +250,24 @@ class ReplySpans(ServedText):
 
     def is_unchanged(self, index: int) -> bool:
         """Returns True if later messages change neither the text of a reply nor the text before the reply."""
-        if self.whole is not None and not self._has_tail(index):
+        if self.longer is not None and not self._has_tail(index):
             return False
         try:
-            if not index:
-                return bool(self._find_end(index) >= 0)
-            return self._find(index).is_served
+            if index:
+                return self._find_span(index).is_served
+            self._find_end(index)
         except MessageError:
             return False
+        return True
 
     # -- parts -------------------------------------------------------------------------------------------------
 
-    def list_turns(self) -> list[Span]:
-        """Returns the span of each reply together with its generation prompt. Empty if a reply cannot be found."""
-        self.find_from_last(self.all_replies)
+    def list_replies(self) -> list[Span]:
+        """Returns the spans of the replies of all agents. Empty if a reply cannot be found."""
         try:
-            spans = self.marked or [self._find(index).span for index in self.all_replies]
-        except MessageError:
+            return self.find_all_replies()
+        except MessageError:  # later messages change the text of earlier messages
             return []
-        return [self.add_generation_prompt(span) for span in spans]
 
     def find_unwritten_stops(self) -> list[Span]:
         """Returns the spans of the stop tokens after replies that were cut off.
@@ -284,7 +279,7 @@ class ReplySpans(ServedText):
         spans: list[Span] = []
         for index in indexes if stop else ():
             try:
-                reply = self.find_reply(index)[-1:]
+                reply = self.find_reply_spans(index)[-1:]
             except MessageError:  # later messages change this reply, so the reply is not trained
                 continue
             for start, end in reply:

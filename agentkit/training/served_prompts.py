@@ -1,4 +1,4 @@
-"""`ServedPrompts`: builds the prompts of a formatter's requests with its history policy, rules and budget."""
+"""`ServedPrompts`: builds the prompts that a formatter would send: with its history policy, rules and budget."""
 
 from __future__ import annotations
 
@@ -136,10 +136,8 @@ def _check_prompt(formatter: ChatTemplateFormatter, prompt: ServedPrompt) -> Non
     template, variables = formatter.template, dict(formatter.variables)
     if isinstance(now := variables.get("now"), datetime):
         variables["now"] = datetime.fromisoformat(now.isoformat())  # a sample stores the time as text
-    text: Any = template.render(
-        prompt.msgs, tools=prompt.tools, add_generation_prompt=True, validate=False, **variables
-    ).text
-    bos = template.special_tokens.get("bos_token") or ""
-    if (text.removeprefix(bos) if formatter.server_adds_bos else text) != prompt.request["prompt"]:
+    options: dict[str, Any] = {"validate": False, "on_special_tokens": formatter.on_special_tokens, **variables}
+    text = template.render(prompt.msgs, tools=prompt.tools, add_generation_prompt=True, **options).text
+    if formatter.finish_prompt(text) != prompt.request["prompt"]:
         reason = f"the chat template {template.name!r} writes different texts for the sample and the request"
         raise MessageError("msgs", reason, "Use a template whose text depends only on its arguments.")

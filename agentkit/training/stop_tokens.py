@@ -17,7 +17,7 @@ from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.training.reply_spans import ReplySpans, is_cut_off
-from agentkit.training.text_spans import Span
+from agentkit.training.text_spans import Span, skip_space
 
 __all__ = ["StopTokens", "find_missing_stops"]
 
@@ -25,6 +25,7 @@ _ADVICE: Final = (
     "Pass stop_tokens= with the texts of the tokens that end a reply (`eos_token_id` in generation_config.json). "
     "Pass an empty list to train replies without a stop token."
 )
+_MAX_TOKEN: Final = 100  # maximum length of a control token, in characters
 _USER: Final = Msg("user", "Userword", "user")
 _REPLY: Final = Msg("assistant", "Replyword", "assistant")
 _CALL: Final = Msg("assistant", [ToolUseBlock("abcde1234", "tool", {"word": "Callword"})], "assistant")
@@ -32,7 +33,7 @@ _RESULT: Final = Msg("tool", [ToolResultBlock("abcde1234", "tool", "Resultword")
 
 
 class StopTokens(NamedTuple):
-    """Stop tokens that the template does not write as part of a reply.
+    """Stop tokens that are added to the trained spans, because the template does not end the replies with them.
 
     Attributes:
         spans: Spans of the stop tokens after trained replies.
@@ -58,18 +59,16 @@ def find_missing_stops(
         stop_tokens: Stop tokens of the model. None raises an error for a reply without a stop token.
 
     Raises:
-        MessageError: A trained reply has no stop token, and `stop_tokens` is None.
+        MessageError: The template never writes a stop token, and `stop_tokens` is None.
     """
     template, text, suffix, tokens = rendered.template, rendered.text, "", stop_tokens or ()
     stop, spans, losses = template.check().stop_token, list[Span](), list[tuple[str, str]]()
-    for index in rendered.all_replies if tokens or not stop else ():
+    for index in rendered.all_replies:
         msg = rendered.sample.msgs[index]
         end = _find_trained_end(rendered, index, trained)
         if end is None or is_cut_off(msg) or index in (rendered.sample.tokens or {}):
             continue
-        position = end
-        while text[position : position + 1].isspace():
-            position += 1
+        position = skip_space(text, end)
         token = max((token for token in tokens if text.startswith(token, position)), key=len, default="")
         if token:
             spans.append((end, position + len(token)))
@@ -77,11 +76,11 @@ def find_missing_stops(
             following = _render_next_turn(template, bool(msg.features & Feature.CALL))
             suffix = max(filter(following.startswith, tokens), key=len, default=tokens[0])
             spans.append((len(text), len(text) + len(suffix)))
-        elif not stop:
+        elif not stop or not _ends_with_control_token(template, text[:end]):
             losses.append(
                 (f"msgs[{index}]", f"the chat template {template.name!r} writes no stop token after the reply")
             )
-    if losses and stop_tokens is None:
+    if losses and stop_tokens is None and not stop:
         raise MessageError(*losses[0], _ADVICE)
     return StopTokens(spans, suffix, losses)
 
@@ -89,7 +88,7 @@ def find_missing_stops(
 def _find_trained_end(rendered: ReplySpans, index: int, trained: Sequence[Span]) -> int | None:
     """Returns the end of a reply. Returns None if the end is not trained, or if the reply has a stop token."""
     try:
-        spans = rendered.find_reply(index)
+        spans = rendered.find_reply_spans(index)
     except (MessageError, TemplateError):  # later messages change this reply, so the reply is not trained
         return None
     if not spans:
@@ -99,6 +98,16 @@ def _find_trained_end(rendered: ReplySpans, index: int, trained: Sequence[Span])
     if stop and rendered.text[start:end].rstrip().endswith(stop):
         return None
     return end if any(first < end <= last for first, last in trained) else None
+
+
+def _ends_with_control_token(template: ChatTemplate, text: str) -> bool:
+    """Returns True if a text ends with a control token. Some models end tool calls with a token of their own.
+
+    gpt-oss, for example, ends tool calls with `<|call|>`, and texts with `<|return|>`.
+    """
+    text, pattern = text.rstrip(), template.control_pattern
+    start = max(len(text) - _MAX_TOKEN, 0)
+    return pattern is not None and any(match.end() == len(text) for match in pattern.finditer(text, start))
 
 
 @lru_cache(256)

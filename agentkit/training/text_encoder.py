@@ -1,25 +1,16 @@
-"""`as_encoder`: converts a tokenizer to a function that returns token ids and offsets."""
+"""`as_tokenizer`: returns the functions of a tokenizer. `find_tokens`: finds the tokens of a part of a text."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast, overload
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 
-__all__ = [
-    "Decode",
-    "Encode",
-    "Encoder",
-    "as_decoder",
-    "as_encoder",
-    "encode_checked",
-    "find_tokens",
-    "is_stop_token",
-    "list_special_ids",
-]
+__all__ = ["Encode", "TextTokenizer", "TokenizerLike", "as_tokenizer", "find_tokens", "is_space_after_stop"]
 
 Encode: TypeAlias = Callable[[str], tuple[Sequence[int], Sequence[tuple[int, int]]]]
 """Function that returns the token ids of a text, and the start and end of each token as indexes of the text.
@@ -30,50 +21,53 @@ The function converts special tokens in the text to their ids. It adds no specia
 Decode: TypeAlias = Callable[[Sequence[int]], str | None]
 """Function that returns the text of token ids, with special tokens. Returns None if an id is unknown."""
 
-Encoder: TypeAlias = Encode | Any
+TokenizerLike: TypeAlias = Encode | Any
 """`Encode` function, a `tokenizers.Tokenizer`, or a fast tokenizer of transformers."""
 
 _ADVICE = "Pass a tokenizers.Tokenizer, or a function that returns token ids and offsets."
 
 
-def as_encoder(encode: Encoder) -> Encode:
-    """Returns a function that encodes a text.
+class TextTokenizer(NamedTuple):
+    """Functions of a tokenizer.
+
+    Attributes:
+        encode: Function that encodes a text and checks the result.
+        decode: Function that decodes token ids. None if the tokenizer is a function that only encodes.
+        special_ids: Ids of the special tokens. Empty for a function that only encodes.
+    """
+
+    encode: Encode
+    decode: Decode | None
+    special_ids: frozenset[int]
+
+
+def as_tokenizer(tokenizer: TokenizerLike) -> TextTokenizer:
+    """Returns the functions of a tokenizer.
 
     Raises:
-        OptionError: `encode` is neither a tokenizer nor a function, or the tokenizer truncates or pads texts, or
-            encodes special tokens as ordinary text.
+        OptionError: `tokenizer` is neither a tokenizer nor a function. Or the tokenizer truncates or pads texts,
+            or encodes special tokens as ordinary text.
     """
-    tokenizer = getattr(encode, "backend_tokenizer", encode)
-    if hasattr(tokenizer, "encode") and hasattr(tokenizer, "token_to_id"):
-        return _as_function(tokenizer)
-    if not callable(encode) or hasattr(encode, "convert_ids_to_tokens"):
-        raise OptionError("encode", f"expected a tokenizer or a function, got {shorten_repr(encode, 60)}", _ADVICE)
-    return cast("Encode", encode)
+    inner: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if hasattr(inner, "encode") and hasattr(inner, "token_to_id"):
+        special_ids = {id for id, token in inner.get_added_tokens_decoder().items() if token.special}
+        return TextTokenizer(
+            partial(_encode_checked, _create_encode(inner)), partial(_decode, inner), frozenset(special_ids)
+        )
+    if not callable(tokenizer) or hasattr(tokenizer, "convert_ids_to_tokens"):
+        raise OptionError(
+            "encode", f"expected a tokenizer or a function, got {shorten_repr(tokenizer, 60)}", _ADVICE
+        )
+    return TextTokenizer(partial(_encode_checked, tokenizer), None, frozenset())
 
 
-def as_decoder(encode: Encoder) -> Decode | None:
-    """Returns a function that decodes token ids. Returns None for a function that only encodes."""
-    tokenizer: Any = getattr(encode, "backend_tokenizer", encode)
-    if not (hasattr(tokenizer, "decode") and hasattr(tokenizer, "id_to_token")):
+def _decode(tokenizer: Any, ids: Sequence[int]) -> str | None:
+    if any(tokenizer.id_to_token(id) is None for id in {*ids}):
         return None
-
-    def decode(ids: Sequence[int]) -> str | None:
-        if any(tokenizer.id_to_token(id) is None for id in {*ids}):
-            return None
-        return cast("str", tokenizer.decode(list(ids), skip_special_tokens=False))
-
-    return decode
+    return cast("str", tokenizer.decode(list(ids), skip_special_tokens=False))
 
 
-def list_special_ids(encode: Encoder) -> frozenset[int]:
-    """Returns the ids of the special tokens of a tokenizer. The set is empty for a function that only encodes."""
-    tokenizer: Any = getattr(encode, "backend_tokenizer", encode)
-    if not hasattr(tokenizer, "get_added_tokens_decoder"):
-        return frozenset()
-    return frozenset(id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special)
-
-
-def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
+def _encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
     """Returns the token ids and the offsets of a text, and checks that `encode` returned one offset for each id.
 
     Raises:
@@ -90,6 +84,8 @@ def encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[t
     elif len(pair[1]) > 1 and not 0 < pair[1][len(pair[1]) - 1][1] <= len(text):
         end = pair[1][len(pair[1]) - 1][1]
         reason = f"expected a last token that ends between 1 and {len(text)}, got the end {end}"
+    elif len(pair[1]) and not isinstance(pair[1][0], tuple):  # lists or arrays
+        return [int(id) for id in pair[0]], [(int(start), int(end)) for start, end in pair[1]]
     else:
         return pair
     advice = "Return the ids of the text without added special tokens, and their starts and ends in the text."
@@ -110,10 +106,10 @@ def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: 
         text: Text of the tokens.
         stop: Stop token of the chat template. Empty if there is none.
     """
-    get = offsets.get if isinstance(offsets, _Offsets) else offsets.__getitem__
+    get_offset: Callable[[int], Any] = getattr(offsets, "get", offsets.__getitem__)
     indexes = range(len(offsets))
-    first = bisect_left(indexes, (start,), key=get)
-    last = bisect_left(indexes, (end,), first, key=get)
+    first = bisect_left(indexes, (start,), key=get_offset)
+    last = bisect_left(indexes, (end,), first, key=get_offset)
     while first < last and offsets[last - 1][1] > end:  # skip a token that ends after the end position
         last -= 1
     while first < last and offsets[first][1] <= start:  # skip a token that ends at the start position
@@ -122,20 +118,20 @@ def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: 
         token_start, token_end = offsets[first - 1]
         if text[token_start:start].isspace() and text[start:token_end].strip() == stop:
             first -= 1
-    if last < len(offsets) and offsets[last][0] < end and is_stop_token(text, end, offsets[last][1], stop):
+    if last < len(offsets) and offsets[last][0] < end and is_space_after_stop(text, end, offsets[last][1], stop):
         last += 1
     return first, last
 
 
-def is_stop_token(text: str, end: int, token_end: int, stop: str) -> bool:
-    """Returns True if a stop token ends at `end`, and only white space is between `end` and `token_end`.
+def is_space_after_stop(text: str, end: int, token_end: int, stop: str) -> bool:
+    """Returns True if a stop token ends at `end`, and the text from there to `token_end` is white space.
 
     With the tokenizer of Phi-3, for example, the token of `<|end|>` contains the line break after it (`rstrip`).
     """
     return bool(stop) and text.endswith(stop, 0, end) and text[end:token_end].isspace()
 
 
-def _as_function(tokenizer: Any) -> Encode:
+def _create_encode(tokenizer: Any) -> Encode:
     for name in ("truncation", "padding"):
         if getattr(tokenizer, name, None):
             advice = f"Call no_{name}() of the tokenizer first. Use `max_tokens` to truncate samples."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias, cast
 
 __all__ = [
     "Span",
@@ -12,8 +13,11 @@ __all__ = [
     "count_common_start",
     "find_difference",
     "merge_spans",
+    "skip_space",
     "subtract_spans",
 ]
+
+_SPACE: Final = re.compile(r"\s*")
 
 Span: TypeAlias = tuple[int, int]
 """Start and end (exclusive) of a part, as indexes of a text or of a list of tokens."""
@@ -48,6 +52,11 @@ def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span
         if start < end:
             remaining.append((start, end))
     return remaining
+
+
+def skip_space(text: str, position: int) -> int:
+    """Returns the position of the first character from `position` on that is not white space."""
+    return cast("re.Match[str]", _SPACE.match(text, position)).end()
 
 
 def count_common_start(text: str, other: str) -> int:

@@ -47,8 +47,8 @@ def _find_tags(template: ChatTemplate, now: datetime | None, variables: str) -> 
     except AgentkitError:
         return None
     without, whole = (text.rpartition("Userword")[2].partition("Replyword")[0] for text in texts)
-    before, found, after = whole.partition("Thinkingword")
-    if not found or not after.strip() or "".join(without.split()) != "".join((before + after).split()):
+    before, middle, after = whole.partition("Thinkingword")
+    if not middle or not after.strip() or "".join(without.split()) != "".join((before + after).split()):
         return None
     # The generation prompt can contain the tags, but the first line of the shortest prompt is only a header.
     header = prompts[-1].partition("\n")[0] if prompts else ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_choice, check_int, check_option
@@ -16,15 +15,7 @@ from agentkit.training.recorded_tokens import splice_tokens
 from agentkit.training.reply_spans import ReplySpans
 from agentkit.training.sample import Sample
 from agentkit.training.stop_tokens import find_missing_stops
-from agentkit.training.text_encoder import (
-    Encode,
-    Encoder,
-    as_decoder,
-    as_encoder,
-    encode_checked,
-    find_tokens,
-    list_special_ids,
-)
+from agentkit.training.text_encoder import Encode, TokenizerLike, as_tokenizer
 from agentkit.training.text_spans import Span, merge_spans
 from agentkit.training.trained_spans import TrainOn, find_trained_spans
 
@@ -72,14 +63,13 @@ class TokenizedSample:
 def tokenize(
     sample: Sample,
     template: ChatTemplate,
-    encode: Encoder,
+    encode: TokenizerLike,
     *,
     train_on: TrainOn = "assistant",
     train_thinking: bool = True,
     train_generation_prompt: bool = False,
     max_tokens: int | None = None,
     side: Side = "right",
-    now: datetime | None = None,
     stop_tokens: Sequence[str] | None = None,
 ) -> TokenizedSample:
     """Renders a sample with a chat template, and returns the token ids and the loss mask.
@@ -112,11 +102,12 @@ def tokenize(
     Args:
         sample: The sample.
         template: Chat template of the model.
-        encode: Function that returns the token ids and offsets of a text, or a `tokenizers.Tokenizer`. The
-            function must convert special tokens in the text to their ids, and must not add special tokens.
+        encode: Function that returns the token ids and offsets of a text, a `tokenizers.Tokenizer`, or a fast
+            tokenizer of transformers. The function must convert special tokens in the text to their ids, and must
+            not add special tokens.
         train_on: `assistant` trains all replies of `Sample.viewer`, or of all agents if it is None. `last` trains
-            the last of these replies. `all` trains all texts after the system messages, except user messages with
-            media and messages with the weight 0.
+            the last of these replies. `all` trains all texts after the system messages and the declarations of
+            tools, except generation prompts, user messages with media, and messages with the weight 0.
         train_thinking: False excludes thinking from training, with the tags that the template writes around the
             thinking, or writes as an empty pair if there is no thinking. White space next to the tags is excluded
             too.
@@ -126,11 +117,9 @@ def tokenize(
             `eos_token` replaces the last remaining token, unless this token is the `eos_token`. The added
             `eos_token` is not trained.
         side: Side on which tokens are removed. `right` keeps the first tokens, and `left` keeps the last tokens.
-        now: Time that the template reads. None means the time in the sample's variable `now`, or the current local
-            time if there is no such variable.
         stop_tokens: Texts of the stop tokens of the model, for replies after which the template writes no stop
-            token. None raises an error for such replies. An empty list trains these replies without a stop token,
-            and reports a loss for each.
+            token. If the template writes a stop token after no reply, None raises an error. Otherwise, a reply
+            that ends without a control token is trained without a stop token, and reported as a loss.
 
     Returns:
         The token ids, the loss mask, the labels, the trained spans, and the losses.
@@ -156,26 +145,18 @@ def tokenize(
     check_option("template", template, ChatTemplate)
     check_choice("train_on", train_on, ("assistant", "all", "last"))
     check_choice("side", side, ("right", "left"))
-    check_option("now", now, datetime | None)
     _check_stop_tokens(stop_tokens)
     if max_tokens is not None:
         check_int("max_tokens", max_tokens, 1)
-    check_calls(sample, template)
-    encode_text = as_encoder(encode)
-    rendered = ReplySpans(sample, template, now)
+    check_calls(sample, template, train_on)
+    tokenizer, rendered = as_tokenizer(encode), ReplySpans(sample, template)
     trained = find_trained_spans(rendered, train_on, train_thinking, train_generation_prompt)
     stops = find_missing_stops(rendered, trained, stop_tokens)
     losses = [*find_omitted_content(rendered, trained, train_on, train_thinking), *stops.losses]
     trained = merge_spans([*trained, *stops.spans]) if stops.spans else trained
-    if sample.tokens:
-        decode, special = as_decoder(encode), list_special_ids(encode)
-        ids, spans = splice_tokens(
-            rendered, trained, encode_text, decode, special, train_thinking, suffix=stops.suffix
-        )
-    else:
-        ids, spans = _encode_spans(encode_text, rendered.text + stops.suffix, trained, template.check().stop_token)
+    ids, spans = splice_tokens(rendered, trained, tokenizer, train_thinking, suffix=stops.suffix)
     if max_tokens is not None and len(ids) > max_tokens:
-        ids, spans = _truncate(ids, spans, max_tokens, side, _find_eos(template, encode_text))
+        ids, spans = _truncate(ids, spans, max_tokens, side, _find_eos(template, tokenizer.encode))
     return _build(ids, spans, losses)
 
 
@@ -194,16 +175,6 @@ def _build(ids: list[int], spans: list[Span], losses: list[tuple[str, str]]) -> 
         mask[start:end] = [1] * (end - start)
         labels[start:end] = ids[start:end]
     return TokenizedSample(ids, mask, labels, spans, losses)
-
-
-# -- tokens ------------------------------------------------------------------------------------------------------
-
-
-def _encode_spans(encode: Encode, text: str, trained: Iterable[Span], stop: str) -> tuple[list[int], list[Span]]:
-    """Returns the token ids of a text, and the spans of the trained tokens."""
-    ids, offsets = encode_checked(encode, text)
-    spans = merge_spans(find_tokens(offsets, start, end, text, stop) for start, end in trained)
-    return ids if isinstance(ids, list) else list(ids), spans
 
 
 # -- truncation --------------------------------------------------------------------------------------------------

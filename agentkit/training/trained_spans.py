@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from agentkit.messages.features import Feature
 from agentkit.training.block_spans import find_blocks, find_thinking
 from agentkit.training.conversation_start import find_start
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.sample import Weight
+from agentkit.training.sample import Sample, is_reply
 from agentkit.training.text_spans import Span, merge_spans, subtract_spans
 
-__all__ = ["TrainOn", "find_trained_spans"]
+__all__ = ["TrainOn", "find_trained_spans", "list_selected_replies"]
 
 TrainOn: TypeAlias = Literal["assistant", "all", "last"]
 """Texts that are trained: all replies, all texts after the system messages, or the last reply."""
@@ -27,20 +26,7 @@ def find_trained_spans(
     Raises:
         MessageError: The text of a message cannot be found.
     """
-    sample = rendered.sample
-    if train_on == "all":
-        included = [(find_start(rendered), len(rendered.text)), *_find_replies(rendered)]
-        excluded = _find_excluded(rendered)
-    elif train_on == "assistant" and sample.weights is None and sample.viewer is None:
-        included, excluded = rendered.find_all_replies(), []
-    else:
-        included, excluded = [], []
-    if sample.weights is not None or (train_on != "all" and not included):
-        replies = sample.replies[-1:] if train_on == "last" else sample.replies if train_on == "assistant" else ()
-        for index in range(len(sample.msgs)):
-            added, removed = _apply_weight(rendered, index, index in replies)
-            included += added
-            excluded += removed() if train_on == "all" or added else ()
+    included, excluded = _select_all(rendered) if train_on == "all" else _select_replies(rendered, train_on)
     if train_generation_prompt:
         included = [rendered.add_generation_prompt(span) for span in included]
         excluded = [rendered.add_generation_prompt(span) for span in excluded]
@@ -52,51 +38,66 @@ def find_trained_spans(
     return subtract_spans(included, excluded) if excluded else merge_spans(included)
 
 
+def _select_all(rendered: ReplySpans) -> tuple[list[Span], list[Span]]:
+    """Returns two lists: the texts after the system messages, and the texts among them that are not trained."""
+    # The first span contains the replies. The search for them raises an error if one of them cannot be found.
+    included = [(find_start(rendered), len(rendered.text)), *_find_replies(rendered)]
+    excluded: list[Span] = []
+    for index, msg in enumerate(rendered.sample.msgs):
+        if msg.role == "user" and msg.features & Feature.MEDIA:
+            excluded.append(rendered.find_message(index))
+        included += _find_weighted(rendered, index, 1)
+        excluded += _find_weighted(rendered, index, 0)
+    return included, excluded
+
+
+def list_selected_replies(sample: Sample, train_on: TrainOn) -> Sequence[int]:
+    """Returns the indexes of the replies that `train_on` selects. Weights can select further replies, or fewer."""
+    if train_on == "all":
+        return [index for index, msg in enumerate(sample.msgs) if is_reply(msg)]
+    return sample.replies[-1:] if train_on == "last" else sample.replies
+
+
+def _select_replies(rendered: ReplySpans, train_on: TrainOn) -> tuple[list[Span], list[Span]]:
+    """Returns two lists: the selected replies and texts with the weight 1, and the blocks with the weight 0."""
+    sample = rendered.sample
+    if train_on == "assistant" and sample.weights is None and sample.viewer is None:
+        return rendered.find_all_replies(), []
+    replies = list_selected_replies(sample, train_on)
+    included: list[Span] = []
+    excluded: list[Span] = []
+    for index in range(len(sample.msgs)):
+        weight = sample.get_weight(index)
+        is_whole = index in replies and (weight is None or isinstance(weight, tuple))
+        added = (_find_whole(rendered, index) if is_whole else []) + _find_weighted(rendered, index, 1)
+        included += added
+        excluded += _find_weighted(rendered, index, 0) if added else []
+    return included, excluded
+
+
 def _find_replies(rendered: ReplySpans) -> list[Span]:
     """Returns the spans of the replies of all agents."""
-    if rendered.marked:
+    if rendered.generation_spans:
         return rendered.find_all_replies()
-    return [span for index in rendered.all_replies for span in _find_reply(rendered, index)]
+    return [span for index in rendered.all_replies for span in _find_whole(rendered, index)]
 
 
-def _find_reply(rendered: ReplySpans, index: int) -> list[Span]:
-    """Returns the spans of a reply. A reply with the weight 0 is also found if later messages changed its text."""
+def _find_whole(rendered: ReplySpans, index: int) -> list[Span]:
+    """Returns the spans of a reply or of another message."""
+    if index not in rendered.all_replies:
+        return [rendered.find_message(index)]
+    # A reply that is not trained is found even if later messages changed its text.
     is_trained = rendered.sample.get_weight(index) != 0
-    return rendered.find_reply(index) if is_trained else rendered.find_written_reply(index)
+    return rendered.find_reply_spans(index) if is_trained else rendered.find_written_reply(index)
 
 
-def _find_excluded(rendered: ReplySpans) -> list[Span]:
-    """Returns the spans of user messages with media, which `train_on="all"` does not train."""
-    return [
-        rendered.find_message(index)
-        for index, msg in enumerate(rendered.sample.msgs)
-        if msg.role == "user" and msg.features & Feature.MEDIA
-    ]
-
-
-def _apply_weight(
-    rendered: ReplySpans, index: int, is_trained: bool
-) -> tuple[list[Span], Callable[[], list[Span]]]:
-    """Returns the trained spans of a message, and a function that returns the spans with the weight 0.
-
-    `is_trained` is True if `train_on` selects the message.
-    """
+def _find_weighted(rendered: ReplySpans, index: int, value: int) -> list[Span]:
+    """Returns the spans of a message with the weight `value`, or of its blocks with this weight."""
     weight = rendered.sample.get_weight(index)
-
-    def find_weight(value: int) -> list[Span]:
-        spans = find_blocks(rendered, index, [number for number, item in enumerate(weights) if item == value])
-        last = len(weights) - 1
-        if is_reply and last in spans:  # the stop token belongs to the last block
-            spans[last] = spans[last][0], rendered.find_reply(index)[-1][1]
-        return [*spans.values()]
-
-    def find_all() -> list[Span]:
-        return _find_reply(rendered, index) if is_reply else [rendered.find_message(index)]
-
-    is_reply = index in rendered.all_replies
-    weights: tuple[Weight, ...] = weight if isinstance(weight, tuple) else ()
-    if weights:
-        return (find_all() if is_trained else []) + find_weight(1), partial(find_weight, 0)
-    if weight is None:
-        return (find_all() if is_trained else []), list
-    return (find_all(), list) if weight else ([], find_all)
+    if not isinstance(weight, tuple):
+        return _find_whole(rendered, index) if weight == value else []
+    spans = find_blocks(rendered, index, [number for number, item in enumerate(weight) if item == value])
+    last = len(weight) - 1
+    if last in spans and index in rendered.all_replies:  # the stop token belongs to the last block
+        spans[last] = spans[last][0], rendered.find_reply_spans(index)[-1][1]
+    return [*spans.values()]

@@ -33,7 +33,7 @@ from agentkit.chat_templates import ChatTemplate
 from agentkit.training import Sample, dump_rows, load_rows, samples_from_log, tokenize
 from tests.cases import each_case
 from tests.profiles import examples
-from tests.training.templates import MARKED, THINKING, decode, encode, list_trained
+from tests.training.templates import MARKED, THINKING, UNMARKED, decode, encode, list_trained
 
 IMAGE: Final = ImageBlock(
     Base64Source(
@@ -149,6 +149,16 @@ def test_the_time_of_the_formatter_belongs_to_the_sample() -> None:
         (stored,) = load_rows("openai", [json.loads(json.dumps(row)) for row in dump_rows("openai", [sample])])
         for item in (sample, stored):
             assert decode(tokenize(item, template, encode).ids).startswith(request["prompt"])
+
+
+def test_control_tokens_are_spaced_in_samples_as_in_the_requests() -> None:
+    log = [Msg("Bob", "Hi.<|im_end|>", "user"), Msg("Friday", "Hello.", "assistant")]
+    for template in (MARKED, UNMARKED):
+        formatter = template.formatter(on_special_tokens="space")
+        (sample,) = samples_from_log(log, formatter=formatter)
+        prompt = formatter.lower(log[:1]).request["prompt"]
+        assert "Hi.< |im_end|>" in prompt
+        assert decode(tokenize(sample, template, encode).ids) == f"{prompt}Hello.<|im_end|>\n"
 
 
 def test_a_time_zone_whose_name_iso_text_cannot_represent_is_an_error() -> None:
@@ -304,6 +314,8 @@ def test_each_sample_starts_with_the_request(log: list[Msg]) -> None:
 def test_invalid_arguments_are_errors() -> None:
     with pytest.raises(OptionError, match="viewers: no agent with the name 'Bob' wrote a reply in the log"):
         samples_from_log(LOG, viewers=["Bob"])
+    with pytest.raises(OptionError, match="viewers: expected Collection, got int 1"):
+        samples_from_log(LOG, viewers=1)  # type: ignore[arg-type]
     with pytest.raises(EmptyConversationError):
         samples_from_log([])
     invalid: Any = "openai"

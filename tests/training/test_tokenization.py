@@ -173,7 +173,7 @@ def test_texts_that_repeat_a_tag_change_no_mask(texts: tuple[str, str]) -> None:
     assert train(msgs, template, train_generation_prompt=True, stop_tokens=[]) == [f"A: {texts[1]}\n"]
 
 
-@each_case("name", ["tools", "validate", "add_generation_prompt"])
+@each_case("name", ["tools", "validate", "add_generation_prompt", "continue_final_message"])
 def test_variables_of_a_row_cannot_be_options(name: str) -> None:
     sample = Sample(MSGS, extra={"chat_template_kwargs": {name: None}})
     with pytest.raises(MessageError, match=f"extra.chat_template_kwargs.{name}: `tokenize` passes"):
@@ -183,15 +183,14 @@ def test_variables_of_a_row_cannot_be_options(name: str) -> None:
 def test_the_time_of_a_sample_is_iso_text() -> None:
     template = ChatTemplate(f"{{{{ strftime_now('%Y') }}}}{UNMARKED.jinja}", name="clock")
 
-    def read_year(value: Any, **options: Any) -> str:
+    def read_year(value: Any) -> str:
         sample = Sample(MSGS, extra={"chat_template_kwargs": {"now": value}})
         assert [*split_rewritten(sample, template)] == [sample]
-        return decode(tokenize(sample, template, encode, **options).ids)[:4]
+        return decode(tokenize(sample, template, encode).ids)[:4]
 
     assert read_year("2001-01-02") == "2001"
     assert read_year("2001-01-02T03:04:05.000006+02:00") == "2001"
-    assert read_year("2001-01-02", now=datetime(2012, 3, 4)) == "2012"
-    assert read_year(None, now=datetime(2012, 3, 4)) == "2012"
+    assert read_year(None) == f"{datetime.now():%Y}"
     for value in ("yesterday", 2001):
         with pytest.raises(MessageError, match=r"kwargs\.now: expected a time as ISO 8601 text"):
             read_year(value)
@@ -453,6 +452,18 @@ def test_a_reply_without_a_stop_token_is_an_error() -> None:
             train(MSGS, NEXT_TURN, stop_tokens=value)
 
 
+def test_a_kind_of_reply_without_a_stop_token_is_a_loss() -> None:
+    end = "{{- '<|im_end|>' if not message.tool_calls }}"
+    template = ChatTemplate((UNMARKED.jinja or "").replace("{% endfor %}<|im_end|>", f"{{% endfor %}}{end}"))
+    msgs = [MSGS[1], CALL, MSGS[3], Msg("Friday", "There.", "assistant")]
+    assert template.check().stop_token == "<|im_end|>"
+    spaced = ChatTemplate((template.jinja or "").replace("</tool_call>", " done"))
+    reason = "writes no stop token after the reply"
+    losses = tokenize(Sample(msgs), spaced, encode).losses
+    assert [place for place, text in losses if reason in text] == ["msgs[1]"]
+    assert tokenize(Sample(msgs), template, encode).losses == []  # the model can end the call with </tool_call>
+
+
 # -- content that the template does not write --------------------------------------------------------------------
 
 
@@ -665,6 +676,14 @@ def test_an_invalid_encoder_is_an_error() -> None:
         tokenize(Sample(MSGS), MARKED, lambda text: ([1, 2], [(0, len(text)), (0, 0)]))
 
 
+def test_offsets_can_be_lists() -> None:
+    def encode_text(text: str) -> Any:
+        ids, offsets = encode(text)
+        return ids, [[start, end] for start, end in offsets]
+
+    assert tokenize(Sample(MSGS), UNMARKED, encode_text) == tokenize(Sample(MSGS), UNMARKED, encode)
+
+
 def test_a_tool_result_with_other_content_is_an_error() -> None:
     mixed = Msg("tool", [ToolResultBlock("c1", "look", "found"), TextBlock("Hm.")], "system")
     with pytest.raises(MessageError, match=r"msgs\[3\]: the message has a tool result and other content"):
@@ -699,5 +718,17 @@ def test_a_reply_whose_tool_calls_the_template_does_not_write_is_an_error() -> N
     template = ChatTemplate.builtin("chatml")
     with pytest.raises(MessageError, match=r"^msgs\[1\]: .* does not write the tool calls of the reply"):
         tokenize(Sample(msgs), template, encode)
-    tokenized = tokenize(Sample(msgs, weights=[None, 0, None, 1]), template, encode)
-    assert bytes(i for i in tokenized.labels if i >= 0).decode() == "An x.<|im_end|>"
+    last = tokenize(Sample(msgs), template, encode, train_on="last")
+    weighted = tokenize(Sample(msgs, weights=[None, 0, None, 1]), template, encode)
+    for tokenized in (last, weighted):
+        assert bytes(i for i in tokenized.labels if i >= 0).decode() == "An x.<|im_end|>"
+
+
+def test_a_call_of_another_agent_that_is_trained_and_not_written_is_an_error() -> None:
+    call = Msg("Eve", [ToolUseBlock("c", "look", {})], "assistant")
+    msgs = [Msg("Bob", "Look.", "user"), call, Msg("tool", [ToolResultBlock("c", "look", "x")], "system")]
+    msgs.append(Msg("Friday", "An x.", "assistant"))
+    template = ChatTemplate.builtin("chatml")
+    for sample in (Sample(msgs, viewer="Friday"), Sample(msgs, viewer="Friday", weights=[None, [1], None, None])):
+        with pytest.raises(MessageError, match=r"^msgs\[1\]: .* does not write the tool calls of the reply"):
+            tokenize(sample, template, encode, train_on="assistant" if sample.weights else "all")

@@ -1,4 +1,4 @@
-"""`ServedText`: renders a sample as the prompt that the model received and the reply that the model wrote.
+"""`SampleText`: text of a sample, which starts with the prompt that the model received.
 
 The text of a sample is usually the text of its conversation. But the messages before the last reply can have a
 different text in the prompt of this reply. For example, the template of gpt-oss omits the thinking before tool
@@ -9,7 +9,7 @@ and the text of the reply.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
@@ -22,14 +22,16 @@ from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
-from agentkit.training.sample import Sample, check_separate_results
+from agentkit.training.sample import Sample, check_separate_results, is_reply
 from agentkit.training.text_spans import Span
 
-__all__ = ["ReplyPrompt", "ServedText"]
+__all__ = ["ReplyPrompt", "SampleText"]
 
-_OPTIONS: Final = frozenset({"messages", "msgs", "tools", "add_generation_prompt", "validate"})
+_OPTIONS: Final = frozenset(
+    {"messages", "msgs", "tools", "add_generation_prompt", "continue_final_message", "validate"}
+)
 """Names that a template variable cannot have, because `tokenize` passes these arguments itself."""
-_RENDER_OPTIONS: Final = frozenset({"chat_template", "continue_final_message", "documents", "on_special_tokens"})
+_RENDER_OPTIONS: Final = frozenset({"chat_template", "documents", "on_special_tokens"})
 """Options of `ChatTemplate.render` that a row can set in its column `chat_template_kwargs`."""
 
 
@@ -47,22 +49,19 @@ class ReplyPrompt(NamedTuple):
 
 
 @dataclass
-class ServedText:
+class SampleText:
     """Rendered sample, whose text starts with the prompt that the model received.
 
     Attributes:
         sample: The sample.
         template: Chat template of the model.
-        now: Time that the template reads. None means the time in the sample's variable `now`, or the current local
-            time if there is no such variable.
-        whole: Sample that starts with the messages of this sample. Its renderings are reused for this sample.
-            None if there is no such sample.
+        longer: Rendered sample whose first messages are those of this sample. Its renderings are reused for this
+            sample. None if there is no such sample.
     """
 
     sample: Sample
     template: ChatTemplate
-    now: datetime | None = None
-    whole: ServedText | None = None
+    longer: SampleText | None = None
 
     @cached_property
     def variables(self) -> dict[str, Any]:
@@ -76,8 +75,8 @@ class ServedText:
             place = f"extra.chat_template_kwargs.{name}"
             raise MessageError(place, "`tokenize` passes this argument itself", "Remove the variable.")
         value = variables.pop("now", None)
-        if self.now is not None or value is None:
-            return variables if self.now is None else {**variables, "now": self.now}
+        if value is None:
+            return variables
         try:
             return {**variables, "now": datetime.fromisoformat(value)}
         except (TypeError, ValueError):
@@ -86,25 +85,25 @@ class ServedText:
             raise MessageError("extra.chat_template_kwargs.now", reason, advice) from None
 
     @cached_property
-    def chat(self) -> Rendering:
+    def rendering(self) -> Rendering:
         """The rendered conversation."""
         check_separate_results(self.sample)
-        if self._prefixes is None or self.whole is not None:
+        if self._prefixes is None or self.longer is not None:
             return self.render(self.sample.msgs)
         return self._prefixes.chat
 
     @cached_property
     def text(self) -> str:
         """Text of the sample: the rendered conversation, or the prompt that the model received with the reply."""
-        return self.chat.text if self._served is None else self._served
+        return self.rendering.text if self._served is None else self._served
 
     @cached_property
     def _served(self) -> str | None:
         """The prompt that the model received, and the last reply. None if `text` is the rendered conversation."""
-        index, text = len(self.sample.msgs) - 1, self.chat.text
-        if not index or index not in self.all_replies or not self.prompts:
+        index, text = len(self.sample.msgs) - 1, self.rendering.text
+        if not index or index not in self.all_replies or not self.generation_prompts:
             return None
-        if self.chat.spans and index not in (self.sample.tokens or {}):
+        if self.rendering.spans and index not in (self.sample.tokens or {}):
             return None  # the spans of {% generation %} blocks are positions in the rendered conversation
         try:
             if self.last_prompt and self.last_prompt.is_served:
@@ -112,19 +111,19 @@ class ServedText:
             opened = self.render_start(index, is_open=True)
         except TemplateError:
             return None
-        span = self._list_written(len(self.sample.msgs)).get(index)
+        span = self._list_loop_spans(len(self.sample.msgs)).get(index)
         if span is None:
             return None
-        reply = text[span[0] :]
-        prompt = next(filter(reply.startswith, self.prompts), "")
+        reply, prompts = text[span[0] :], self.generation_prompts
+        prompt = next(filter(reply.startswith, prompts), "")
         # Gemma 4 writes no generation prompt before a reply that continues the turn of another reply.
-        is_found = prompt or not opened.endswith(self.prompts[0]) or len(self.prompts) == 1
-        return opened + reply[len(prompt) :] if is_found else None
+        can_replace = prompt or not opened.endswith(prompts[0]) or len(prompts) == 1
+        return opened + reply[len(prompt) :] if can_replace else None
 
     @cached_property
     def last_prompt(self) -> ReplyPrompt | None:
         """Prompt of the last message in the rendered conversation. None if the prompt cannot be found."""
-        return self.find_prompt(self.chat.text, len(self.sample.msgs) - 1)
+        return self.find_prompt(self.rendering.text, len(self.sample.msgs) - 1)
 
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
         """Renders messages with the tools of the sample. If `is_open` is True, adds a generation prompt."""
@@ -136,20 +135,27 @@ class ServedText:
 
     def render_start(self, count: int, *, is_open: bool = False) -> str:
         """Returns the text of the first `count` messages of the sample."""
-        if len(self.all_replies) < 2 or self._prefixes is None:
+        if self._repeated_prefixes is None:
             return self.render(self.sample.msgs[:count], is_open=is_open).text
-        return self._prefixes.render(self._counts[count], add_generation_prompt=is_open)
+        return self._repeated_prefixes.render(self._counts[count], add_generation_prompt=is_open)
 
     def match_start(self, text: str, count: int, *, is_open: bool = False, suffix: str = "") -> int | None:
         """Returns the length of the text of the first `count` messages, without `suffix` at its end.
 
         Returns None if `text` does not start with this text, or if the text does not end with `suffix`.
         """
-        if len(self.all_replies) < 2 or self._prefixes is None:
+        if self._repeated_prefixes is None:
             start = self.render_start(count, is_open=is_open)
             length = len(start) - len(suffix)
             return length if start.endswith(suffix) and text.startswith(start[:length]) else None
-        return self._prefixes.find_end(text, self._counts[count], add_generation_prompt=is_open, suffix=suffix)
+        return self._repeated_prefixes.find_end(
+            text, self._counts[count], add_generation_prompt=is_open, suffix=suffix
+        )
+
+    @cached_property
+    def _repeated_prefixes(self) -> PrefixRenderer | None:
+        """`_prefixes`. None if there is only one reply, because recording costs more than two renderings."""
+        return self._prefixes if len(self.all_replies) > 1 else None
 
     @cached_property
     def _counts(self) -> list[int]:
@@ -162,14 +168,14 @@ class ServedText:
     @cached_property
     def _prefixes(self) -> PrefixRenderer | None:
         """Renderer of the first messages. None if the options or the template do not allow this renderer."""
-        if self.whole is not None:
-            return self.whole._prefixes
+        if self.longer is not None:
+            return self.longer._prefixes
         variables = self.variables
         if variables.keys() & _RENDER_OPTIONS or self.template.function is not None:
             return None
         return self.template.create_prefix_renderer(self.sample.msgs, tools=self.sample.tools, **variables)
 
-    def _list_written(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
+    def _list_loop_spans(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
         """Returns the spans of the first `count` messages, by the index of the message.
 
         The span of a message is the text that the template's loop over the messages writes for this message.
@@ -186,39 +192,39 @@ class ServedText:
         return written
 
     @cached_property
-    def written(self) -> dict[int, Span]:
-        """Spans of the messages in `text`, by the index of the message (see `_list_written`)."""
+    def loop_spans(self) -> dict[int, Span]:
+        """Spans of the messages in `text`, by the index of the message (see `_list_loop_spans`)."""
         if self._served is None:
-            return self._list_written(len(self.sample.msgs))
-        return self._list_written(len(self.sample.msgs) - 1, is_open=True)
+            return self._list_loop_spans(len(self.sample.msgs))
+        return self._list_loop_spans(len(self.sample.msgs) - 1, is_open=True)
 
     @cached_property
-    def prompts(self) -> tuple[str, ...]:
+    def generation_prompts(self) -> tuple[str, ...]:
         """Texts that the template can write before a reply (see `find_generation_prompts`)."""
         return find_generation_prompts(self.template, self.variables)
 
     @cached_property
     def all_replies(self) -> tuple[int, ...]:
         """Indexes of the replies of all agents."""
-        return replace(self.sample, viewer=None).replies
+        return tuple(index for index, msg in enumerate(self.sample.msgs) if is_reply(msg))
 
     def find_prompt(self, text: str, index: int) -> ReplyPrompt | None:
         """Returns the prompt of a reply at the start of `text`. Returns None if `text` starts differently."""
         end, is_whole = None, True
         # If the generation prompt opens thinking, replies without thinking do not follow the opening.
-        first, *others = self.prompts or ("",)
+        first, *others = self.generation_prompts or ("",)
         start = self.match_start(text, index, is_open=True, suffix=first) if others else None
         if start is None:
             end = self.match_start(text, index, is_open=True)
-        elif prompt := next((prompt for prompt in self.prompts if text.startswith(prompt, start)), ""):
+        elif prompt := next((prompt for prompt in self.generation_prompts if text.startswith(prompt, start)), ""):
             end, is_whole = start + len(prompt), prompt == first or index not in (self.sample.tokens or {})
         if end is None:
             return None
-        prompts = self.prompts if self.template.check().generation_prompt else ()
+        prompts = self.generation_prompts if self.template.check().generation_prompt else ()
         further = locate_generation_prompt(text, end, prompts)
         return ReplyPrompt(end, is_whole and (further is None or further[1] == end))
 
     @cached_property
     def tails(self) -> dict[int, tuple[int, str]]:
-        """Cache of `ReplySpans._has_tail`: position and text of the last characters of each message."""
+        """Cache of `ReplySpans._has_tail`: position and text of the last characters of each start of the text."""
         return {}
