@@ -21,7 +21,7 @@ from agentkit.messages.blocks import Block
 from agentkit.reprs import shorten_repr
 from agentkit.training.block_spans import get_block_text
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.text_encoder import Decode, Encode, TextTokenizer, find_tokens, is_space_after_stop
+from agentkit.training.text_encoder import Encode, TextTokenizer, find_tokens, is_space_after_stop
 from agentkit.training.text_spans import Span, merge_spans
 
 __all__ = ["splice_tokens"]
@@ -83,8 +83,8 @@ def _encode_part(
         stop: Stop token of the template. Empty if there is none.
     """
     ids, offsets = encode(text)
-    first = bisect_left(offsets, start, key=_get_start)
-    token_end = offsets[first - 1][1] if start and first else start
+    first = bisect_left(offsets, start, key=_get_start) if start else 0
+    token_end = offsets[first - 1][1] if first else start
     if token_end > start and not is_space_after_stop(text, start, token_end, stop):
         return _encode_part(encode, text[start:], 0, offset + start, trained, stop)
     spans = [find_tokens(offsets, max(begin - offset, start), end - offset, text, stop) for begin, end in trained]
@@ -99,16 +99,15 @@ def _list_recorded(
     Raises:
         MessageError: Recorded ids contradict the text of their reply, or cannot replace this text.
     """
-    encode, decode, special_ids = tokenizer
-    stop = rendered.template.check().stop_token
+    encode, stop = tokenizer.encode, rendered.template.check().stop_token
     stop_ids = list(encode(stop)[0]) if stop else []
     tokens = rendered.sample.tokens or {}
     for index in sorted(tokens):
         recorded = list(tokens[index])
         start, end = _find_text(rendered, index, train_thinking)
         _check_prompt(rendered, index, recorded, encode)
-        if decode is not None:
-            _check_text(rendered.sample.msgs[index].blocks, f"msgs[{index}]", recorded, decode)
+        if tokenizer.can_decode:
+            _check_text(rendered.sample.msgs[index].blocks, f"msgs[{index}]", recorded, tokenizer)
         reply = rendered.text[start:end].rstrip()
         if len(stop_ids) == 1 and stop_ids[0] in recorded[:-1] and stop not in reply.removesuffix(stop):
             reason = f"the token ids continue after the stop token {stop!r}"
@@ -116,13 +115,15 @@ def _list_recorded(
         if stop and reply.endswith(stop):
             # The ids replace the text before the stop token, and also the stop token if the model wrote it.
             is_stopped = bool(stop_ids) and recorded[-len(stop_ids) :] == stop_ids
-            if is_stopped and decode is not None:
+            if is_stopped and tokenizer.can_decode:
                 # Ids equal to those of the stop token can also be text of the reply.
                 others = recorded[: -len(stop_ids)]
-                is_stopped = _find_missing(rendered.sample.msgs[index].blocks, decode(others) or "") is None
-            elif decode is not None and recorded[-1] in special_ids:
+                is_stopped = (
+                    _find_missing(rendered.sample.msgs[index].blocks, tokenizer.decode(others) or "") is None
+                )
+            elif tokenizer.can_decode and tokenizer.is_special(recorded[-1]):
                 # The model may write a different stop token from the template: <|eom_id|> instead of <|eot_id|>.
-                is_stopped = not reply.removesuffix(stop).rstrip().endswith(decode(recorded[-1:]) or "")
+                is_stopped = not reply.removesuffix(stop).rstrip().endswith(tokenizer.decode(recorded[-1:]) or "")
             end = start + len(reply) - (0 if is_stopped else len(stop))
         yield start, end, recorded
 
@@ -159,15 +160,15 @@ def _check_prompt(rendered: ReplySpans, index: int, recorded: list[int], encode:
             raise MessageError(f"msgs[{index}]", reason, _ADVICE)
 
 
-def _check_text(blocks: Sequence[Block], place: str, recorded: list[int], decode: Decode) -> None:
+def _check_text(blocks: Sequence[Block], place: str, recorded: list[int], tokenizer: TextTokenizer) -> None:
     """Compares the text of the recorded ids with the texts of the reply, without white space.
 
     Raises:
         MessageError: The text of the ids lacks a text of the reply, or the tokenizer does not know an id.
     """
-    text = decode(recorded)
+    text = tokenizer.decode(recorded)
     if text is None:
-        unknown = next(id for id in recorded if decode([id]) is None)
+        unknown = next(id for id in recorded if tokenizer.decode([id]) is None)
         raise MessageError(place, f"the tokenizer has no token for the recorded id {unknown}", _ADVICE)
     missing = _find_missing(blocks, text)
     if missing is not None:

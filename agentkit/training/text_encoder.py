@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, cast, overload
+from typing import Any, TypeAlias, cast, overload
 
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
@@ -18,27 +19,39 @@ Encode: TypeAlias = Callable[[str], tuple[Sequence[int], Sequence[tuple[int, int
 The function converts special tokens in the text to their ids. It adds no special tokens.
 """
 
-Decode: TypeAlias = Callable[[Sequence[int]], str | None]
-"""Function that returns the text of token ids, with special tokens. Returns None if an id is unknown."""
-
 TokenizerLike: TypeAlias = Encode | Any
 """`Encode` function, a `tokenizers.Tokenizer`, or a fast tokenizer of transformers."""
 
 _ADVICE = "Pass a tokenizers.Tokenizer, or a function that returns token ids and offsets."
 
 
-class TextTokenizer(NamedTuple):
+@dataclass(frozen=True)
+class TextTokenizer:
     """Functions of a tokenizer.
 
     Attributes:
         encode: Function that encodes a text and checks the result.
-        decode: Function that decodes token ids. None if the tokenizer is a function that only encodes.
-        special_ids: Ids of the special tokens. Empty for a function that only encodes.
+        tokenizer: The `tokenizers.Tokenizer`. None for a function that only encodes.
     """
 
     encode: Encode
-    decode: Decode | None
-    special_ids: frozenset[int]
+    tokenizer: Any = None
+
+    @property
+    def can_decode(self) -> bool:
+        """True unless the tokenizer is a function that only encodes."""
+        return self.tokenizer is not None
+
+    def decode(self, ids: Sequence[int]) -> str | None:
+        """Returns the text of token ids, with special tokens. Returns None if an id is unknown."""
+        if any(self.tokenizer.id_to_token(id) is None for id in {*ids}):
+            return None
+        return cast("str", self.tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def is_special(self, id: int) -> bool:
+        """Returns True if a token id is the id of a special token."""
+        token = self.tokenizer.get_added_tokens_decoder().get(id)
+        return token is not None and bool(token.special)
 
 
 def as_tokenizer(tokenizer: TokenizerLike) -> TextTokenizer:
@@ -50,21 +63,12 @@ def as_tokenizer(tokenizer: TokenizerLike) -> TextTokenizer:
     """
     inner: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if hasattr(inner, "encode") and hasattr(inner, "token_to_id"):
-        special_ids = {id for id, token in inner.get_added_tokens_decoder().items() if token.special}
-        return TextTokenizer(
-            partial(_encode_checked, _create_encode(inner)), partial(_decode, inner), frozenset(special_ids)
-        )
+        return TextTokenizer(partial(_encode_checked, _create_encode(inner)), inner)
     if not callable(tokenizer) or hasattr(tokenizer, "convert_ids_to_tokens"):
         raise OptionError(
             "encode", f"expected a tokenizer or a function, got {shorten_repr(tokenizer, 60)}", _ADVICE
         )
-    return TextTokenizer(partial(_encode_checked, tokenizer), None, frozenset())
-
-
-def _decode(tokenizer: Any, ids: Sequence[int]) -> str | None:
-    if any(tokenizer.id_to_token(id) is None for id in {*ids}):
-        return None
-    return cast("str", tokenizer.decode(list(ids), skip_special_tokens=False))
+    return TextTokenizer(partial(_encode_checked, tokenizer))
 
 
 def _encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
