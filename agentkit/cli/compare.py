@@ -14,7 +14,7 @@ import typer
 
 from agentkit.budget.budget import Budget
 from agentkit.cli.files import check_blocks, read, write_output
-from agentkit.cli.format import read_conversation
+from agentkit.cli.logs import read_conversation
 from agentkit.cli.options import FileArgument, KeepInvalidOption, MaxTokensOption, MultiAgentOption, ViewerOption
 from agentkit.comparison.comparison import compare
 from agentkit.comparison.prices import Price

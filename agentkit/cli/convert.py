@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Annotated, Any, cast
 
 import typer
 
-from agentkit.cli.files import check_blocks, parse_input
-from agentkit.cli.format import FormatOptions, read_conversation, write_ledgers
+from agentkit.cli.files import check_blocks
+from agentkit.cli.format import FormatOptions, write_ledgers
 from agentkit.cli.lines import run_conversion
+from agentkit.cli.logs import check_log_format, load_log
 from agentkit.cli.options import (
     FileArgument,
     KeepInvalidOption,
@@ -23,19 +23,13 @@ from agentkit.cli.options import (
     OnLossOption,
     ViewerOption,
 )
-from agentkit.errors import OptionError
 from agentkit.formatting.formatter import FormatterBase, RequestOptions
-from agentkit.json_values import make_json_safe
-from agentkit.logs.native import list_server_tools, load_native, load_request_options
-from agentkit.logs.request_options import LIBRARY_FORMATS
-from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_messages
-from agentkit.models.registry import load_provider
 from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["check_log_format", "convert_command", "load_log"]
+__all__ = ["convert_command"]
 
 
 def convert_command(
@@ -78,18 +72,6 @@ def convert_command(
     raise typer.Exit(run_conversion(file, convert, lines=lines))
 
 
-def check_log_format(source: str) -> None:
-    """Checks that logs in the format `source` can be loaded.
-
-    Raises:
-        ProviderError: No format has the name `source`.
-        OptionError: The package of the format has no loader for logs.
-    """
-    if source not in LIBRARY_FORMATS and load_provider(source).load_native is None:
-        reason = f"the package of provider {source!r} has no loader for logs"
-        raise OptionError("--from", reason, "Pass another log format.")
-
-
 def _create_formatter(source: str, options: FormatOptions) -> FormatterBase | None:
     check_log_format(source)
     return None if options.provider is None else options.formatters()[options.provider]
@@ -105,25 +87,6 @@ async def _convert(
     plan = await formatter.plan(msgs, **request_options)
     write_ledgers({options.provider: plan}, options)
     return plan.request
-
-
-def load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
-    """Returns the messages and the request options of a log.
-
-    Tools that only the provider can run are omitted. The function prints one line for each omitted tool to stderr.
-
-    Raises:
-        MessageError: The text is not a log in the format.
-    """
-    if source == "agentkit":
-        msgs, stored_options = read_conversation(text)
-        return msgs, cast("RequestOptions", stored_options)
-    log = make_json_safe(parse_input(text))
-    if source in LIBRARY_FORMATS:
-        return load_native(source, log), {}
-    for place, tool_type in list_server_tools(source, log):
-        sys.stderr.write(f"agentkit: {place}: tool {tool_type!r} omitted: only {source} runs this tool\n")
-    return load_native(source, log), load_request_options(source, log)
 
 
 def _dump_options(options: RequestOptions) -> dict[str, Any]:

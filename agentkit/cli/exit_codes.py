@@ -15,7 +15,13 @@ def choose_exit_code(error: AgentkitError) -> int:
     return 1 if isinstance(error, LossError) else 2
 
 
-def print_error(error: AgentkitError) -> int:
-    """Prints an error on stderr in one line, and returns the exit code for this error."""
-    sys.stderr.write(f"agentkit: {as_one_line(str(error))}\n")
+def print_error(error: AgentkitError, *places: str) -> int:
+    """Prints an error on stderr in one line, and returns the exit code for this error.
+
+    The line begins with `places`. A place with which the error begins is not repeated.
+    """
+    text = as_one_line(str(error))
+    for place in reversed(places):
+        text = text if text.startswith(place) else f"{place}: {text}"
+    sys.stderr.write(f"agentkit: {text}\n")
     return choose_exit_code(error)

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
-from agentkit.cli.convert import check_log_format, load_log
+from agentkit.chat_templates.template_lookup import find_template
 from agentkit.cli.exit_codes import print_error
-from agentkit.cli.files import check_blocks, encode_row, read, read_lines, write_bytes
+from agentkit.cli.export_summary import ExportSummary
+from agentkit.cli.files import check_blocks, encode_row, find_tokenizer, read, read_lines, write_bytes
+from agentkit.cli.logs import check_log_format, load_log
 from agentkit.cli.options import KeepInvalidOption
-from agentkit.cli.render import find_tokenizer, load_template
 from agentkit.errors import AgentkitError, OptionError
 from agentkit.formatting.formatter import check_messages
 from agentkit.history.policies import MultiAgentHistory
-from agentkit.reprs import as_one_line, shorten
 from agentkit.tools.tool import as_tools
 from agentkit.training import Sample, TokenizedSample, dump_rows, samples_from_log, split_rewritten, tokenize
 from agentkit.training.log_samples import LogSamples
 from agentkit.training.omitted_content import check_calls
-from agentkit.training.sample import build_trusted_sample, is_reply
+from agentkit.training.sample import Weight, build_trusted_sample, is_reply
 
 if TYPE_CHECKING:
     from agentkit.chat_templates import ChatTemplate
@@ -37,7 +36,7 @@ __all__ = ["export_command"]
 _ExportFormat: TypeAlias = Literal["openai", "sharegpt", "trl", "alpaca"]
 _ALL: Final = "all"
 _PROGRESS: Final = 1_000  # number of samples between two progress lines
-_MAX_LISTED: Final = 20  # maximum number of reasons in the summary, and of names in an error
+_MAX_NAMES: Final = 20  # maximum number of names in an error
 
 
 def export_command(
@@ -94,7 +93,7 @@ def export_command(
     write.
     """
     check_log_format(source)
-    chosen = None if template is None else load_template(template)
+    chosen = None if template is None else find_template(template, "--template")
     tokenizer = None if template is None else find_tokenizer(Path(template), "--template")
     if max_tokens is not None and max_tokens < 1:
         raise OptionError("--max-tokens", f"must be at least 1, got {max_tokens}", "Pass a positive integer.")
@@ -105,9 +104,9 @@ def export_command(
     for log in logs:
         for row in export.convert_log(log):
             write_bytes(row)
-    export.print_summary()
+    export.summary.print(has_tokens=tokenizer is not None)
     export.check_viewer()
-    raise typer.Exit(2 if export.refused else 0)
+    raise typer.Exit(2 if export.summary.refused else 0)
 
 
 def _read_conversations(log: Path) -> Iterator[tuple[str, bytes]]:
@@ -125,14 +124,8 @@ class _Export:
     """Export of conversations, one by one.
 
     Attributes:
-        samples: Number of exported samples.
-        trained: Number of trained tokens.
-        cut: Number of samples with more than `max_tokens` tokens. If the template changes earlier messages, the
-            samples that `split_rewritten` returns are counted.
-        refused: Number of logs, conversations and samples with an error.
-        losses: Number of parts that the format cannot represent, or that the template does not write.
-        reasons: Number of losses by reason, for at most `_MAX_LISTED` reasons.
-        speakers: Names of agents that wrote replies: the viewer, and at most `_MAX_LISTED` other agents.
+        summary: Counts of the export.
+        speakers: Names of agents that wrote replies: the viewer, and at most `_MAX_NAMES` other agents.
     """
 
     format: FormatName
@@ -143,16 +136,11 @@ class _Export:
     train_on: TrainOn
     max_tokens: int | None
     keep_invalid: bool
-    samples: int = 0
-    trained: int = 0
-    cut: int = 0
-    refused: int = 0
-    losses: int = 0
-    reasons: Counter[str] = field(default_factory=Counter[str])
+    summary: ExportSummary = field(default_factory=ExportSummary)
     speakers: dict[str, None] = field(default_factory=dict[str, None])
 
     def __post_init__(self) -> None:
-        self._writer = dump_rows(self.format, (), on_loss=self._count_loss)
+        self._writer = dump_rows(self.format, (), on_loss=self.summary.add_loss)
 
     def convert_log(self, log: Path) -> Iterator[bytes]:
         """Yields the rows of a log. Prints an error for a log or conversation that is refused."""
@@ -160,13 +148,13 @@ class _Export:
             for place, text in _read_conversations(log):
                 yield from self._convert(text, place)
         except AgentkitError as error:
-            self._refuse(str(log), error)
+            self._report_refused(error, str(log))
 
     def _convert(self, text: bytes, place: str) -> Iterator[bytes]:
         try:
             samples = self._create_samples(text, place)
         except AgentkitError as error:
-            self._refuse(place, error)
+            self._report_refused(error, place)
             return
         while True:
             try:
@@ -175,40 +163,17 @@ class _Export:
                     return
                 rows = self._write_sample(sample)
             except AgentkitError as error:  # the other samples of the conversation can still be exported
-                index = samples.index if isinstance(samples, LogSamples) else None
-                self._refuse(place if index is None else f"{place}, msgs[{index}]", error)
+                places = [place, f"msgs[{samples.index}]"] if isinstance(samples, LogSamples) else [place]
+                self._report_refused(error, *places)
                 continue
             yield from rows
-            self.samples += 1
-            if self.samples % _PROGRESS == 0:
-                sys.stderr.write(f"{self.samples:,} samples\n")
+            self.summary.samples += 1
+            if self.summary.samples % _PROGRESS == 0:
+                sys.stderr.write(f"{self.summary.samples:,} samples\n")
 
-    def _write_sample(self, sample: Sample) -> list[bytes]:
-        """Returns the rows of a sample as lines, and counts its tokens."""
-        sample = self._apply_weights(sample)
-        if self.template is not None:
-            check_calls(sample, self.template, self.train_on)
-        parts = self._tokenize(sample)
-        rows = [encode_row(row) for row in self._writer.write(sample)]
-        for part in parts:
-            self.trained += part.trained
-            self.cut += self.max_tokens is not None and len(part.ids) > self.max_tokens
-            for place, reason in part.losses:
-                self._count_loss(place, reason)
-        return rows
-
-    def _refuse(self, place: str, error: AgentkitError) -> None:
-        self.refused += 1
-        sys.stderr.write(f"{place}: ")
-        print_error(error)
-
-    def print_summary(self) -> None:
-        """Prints the counts and the reasons of losses to standard error."""
-        trained = "" if self.tokenizer is None else f", {self.trained:,} trained tokens, {self.cut:,} cut"
-        refused = f"{self.refused:,} refused, {self.losses:,} losses"
-        sys.stderr.write(f"{self.samples:,} samples{trained}, {refused}\n")
-        for reason, count in self.reasons.most_common():
-            sys.stderr.write(f"  {count:,} × {shorten(as_one_line(reason), 200)}\n")
+    def _report_refused(self, error: AgentkitError, *places: str) -> None:
+        self.summary.refused += 1
+        print_error(error, *places)
 
     def check_viewer(self) -> None:
         """Checks that the viewer wrote a reply.
@@ -227,30 +192,46 @@ class _Export:
         msgs, options = load_log(text, self.source)
         check_blocks(msgs, self.keep_invalid)
         tools = options.get("tools") or ()
+        if tools and self.template is not None and not self.template.check().tools:
+            reason = f"the chat template {self.template.name!r} does not write the declarations of tools"
+            self.summary.add_loss("tools", reason)
         if self.viewer is None:
             return iter([build_trusted_sample(tuple(check_messages(msgs)), as_tools(tools), (), {}, place)])
         speakers = {msg.name for msg in msgs if is_reply(msg)}
         for name in sorted(speakers):
-            if name == self.viewer or len(self.speakers) < _MAX_LISTED:
+            if name == self.viewer or len(self.speakers) < _MAX_NAMES:
                 self.speakers[name] = None
         viewers = speakers if self.viewer == _ALL else speakers & {self.viewer}
-        formatter = None
-        if self.template is not None:
-            formatter = self.template.formatter(history=MultiAgentHistory(viewer=self.viewer))
-            if tools and not self.template.check().tools:
-                reason = f"the chat template {self.template.name!r} does not write the declarations of tools"
-                self._count_loss("tools", reason)
+        history = MultiAgentHistory(viewer=self.viewer)
+        formatter = None if self.template is None else self.template.formatter(history=history)
         return samples_from_log(msgs, viewers=viewers, formatter=formatter, tools=tools)
+
+    def _write_sample(self, sample: Sample) -> list[bytes]:
+        """Returns the rows of a sample as lines, and counts its tokens."""
+        sample = self._apply_weights(sample)
+        if self.template is not None:
+            check_calls(sample, self.template, self.train_on)
+        parts = self._tokenize(sample)
+        rows = [encode_row(row) for row in self._writer.write(sample)]
+        for part in parts:
+            self.summary.trained += part.trained
+            self.summary.cut += self.max_tokens is not None and len(part.ids) > self.max_tokens
+            for place, reason in part.losses:
+                self.summary.add_loss(place, reason)
+        return rows
 
     def _apply_weights(self, sample: Sample) -> Sample:
         """Returns a sample in which only the last reply is trained, if `train_on` is `last`.
 
         A sample with weights or without replies is returned unchanged.
         """
-        if self.train_on != "last" or sample.weights is not None or not sample.replies:
+        replies = sample.replies if self.train_on == "last" and sample.weights is None else ()
+        if not replies:
             return sample
-        weights: list[Any] = [0 if index in sample.replies else None for index in range(len(sample.msgs))]
-        weights[sample.replies[-1]] = 1
+        weights: list[Weight] = [None] * len(sample.msgs)
+        for index in replies:
+            weights[index] = 0
+        weights[replies[-1]] = 1
         return replace(sample, weights=weights)
 
     def _tokenize(self, sample: Sample) -> list[TokenizedSample]:
@@ -262,8 +243,3 @@ class _Export:
             tokenize(part, template, tokenizer, train_on=self.train_on, stop_tokens=[])
             for part in split_rewritten(sample, template)
         ]
-
-    def _count_loss(self, place: str, reason: str) -> None:
-        self.losses += 1
-        if reason in self.reasons or len(self.reasons) < _MAX_LISTED:
-            self.reasons[reason] += 1

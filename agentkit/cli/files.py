@@ -18,11 +18,13 @@ from agentkit.messages.blocks import InvalidBlock, ToolResultBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.reprs import as_one_line, shorten
+from agentkit.tokens.tokenizer_file import read_tokenizer
 
 __all__ = [
     "check_blocks",
     "encode",
     "encode_row",
+    "find_tokenizer",
     "parse_input",
     "read",
     "read_lines",
@@ -73,6 +75,23 @@ def _stdin() -> BinaryIO:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - a shell can close standard input
         raise OptionError("standard input", "the stream is closed", "Pass a file.")
     return sys.stdin.buffer
+
+
+def find_tokenizer(folder: Path, place: str) -> Any:
+    """Returns the `tokenizers.Tokenizer` of a model. Returns None if there is no `tokenizer.json`.
+
+    Args:
+        folder: Folder with a `tokenizer.json`, or the path of this file.
+        place: Name of the option in errors.
+
+    Raises:
+        MissingExtraError: The package tokenizers is not installed.
+        OptionError: The file of the tokenizer is damaged.
+    """
+    file = folder / "tokenizer.json" if os.path.isdir(folder) else folder
+    if file.name != "tokenizer.json" or not os.path.isfile(file):
+        return None
+    return read_tokenizer(file, place)
 
 
 def parse_input(text: bytes) -> Any:

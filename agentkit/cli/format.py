@@ -8,14 +8,15 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Literal
 
 import typer
 
 from agentkit.budget.budget import Budget
 from agentkit.cli.exit_codes import print_error
-from agentkit.cli.files import check_blocks, parse_input
+from agentkit.cli.files import check_blocks
 from agentkit.cli.lines import run_conversion
+from agentkit.cli.logs import read_conversation
 from agentkit.cli.options import (
     FileArgument,
     KeepInvalidOption,
@@ -27,17 +28,14 @@ from agentkit.cli.options import (
     OnLossOption,
     ViewerOption,
 )
-from agentkit.errors import AgentkitError, MessageError, OptionError, ProviderError
+from agentkit.errors import AgentkitError, OptionError, ProviderError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.ledger.plan import Plan
 from agentkit.legalize.media import OnLoss
-from agentkit.messages.message import Msg
-from agentkit.messages.serialization import load_messages
 from agentkit.models.registry import available_providers, load_provider
-from agentkit.reprs import describe_value
 
-__all__ = ["FormatOptions", "format_command", "read_conversation", "write_ledgers"]
+__all__ = ["FormatOptions", "format_command", "write_ledgers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,35 +183,6 @@ async def _build_plans(
                 raise
             print_error(error)
     return plans
-
-
-_OPTIONS: Final[dict[str, tuple[tuple[type, ...], str, str]]] = {
-    "tools": ((list,), "a list", "Pass a list of tools."),
-    "tool_choice": ((str, dict, list), "a tool choice", 'Pass a mode, {"name": "…"}, or a list of names.'),
-    "response_format": ((dict,), "an object", "Pass a JSON schema."),
-}
-"""Request options that a conversation may contain.
-
-Each value has the accepted types of an option, and two texts for errors: the expected value and the advice.
-"""
-
-
-def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
-    """Parses a conversation. Returns its messages and the request options that it contains.
-
-    Raises:
-        MessageError: The text is not a conversation, or a request option has the wrong type.
-    """
-    data = parse_input(text)
-    msgs = load_messages(data)
-    if not isinstance(data, dict):
-        return msgs, {}
-    fields = cast("dict[str, Any]", data)
-    options = {name: fields[name] for name in _OPTIONS if fields.get(name) is not None}
-    for name, (types, expected, advice) in _OPTIONS.items():
-        if name in options and not isinstance(options[name], types):
-            raise MessageError(name, f"expected {expected}, got {describe_value(options[name])}", advice)
-    return msgs, options
 
 
 def write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:

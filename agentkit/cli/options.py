@@ -58,7 +58,9 @@ LogFormatOption: TypeAlias = Annotated[
 ]
 KeepInvalidOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--keep-invalid", help="Continue if blocks are invalid. These blocks are omitted from requests."),
+    typer.Option(
+        "--keep-invalid", help="Continue if blocks are invalid. Requests, prompts and rows omit these blocks."
+    ),
 ]
 LedgerFormatOption: TypeAlias = Annotated[
     Literal["table", "json"] | None,

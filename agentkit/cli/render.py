@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.template_lookup import find_template
-from agentkit.cli.convert import check_log_format, load_log
-from agentkit.cli.files import check_blocks, read, write_bytes
+from agentkit.cli.files import check_blocks, find_tokenizer, read, write_bytes
 from agentkit.cli.lines import run_conversion
+from agentkit.cli.logs import check_log_format, load_log
 from agentkit.cli.options import FileArgument, KeepInvalidOption, LogFormatOption
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
-from agentkit.tokens.tokenizer_file import read_tokenizer
-from agentkit.training.text_encoder import TokenizerLike, as_tokenizer
+from agentkit.training.text_encoder import Encode, as_tokenizer
 
 if TYPE_CHECKING:
     from agentkit.chat_templates import RenderedChat
 
-__all__ = ["TemplateOption", "find_tokenizer", "load_template", "render_command"]
+__all__ = ["TemplateOption", "render_command"]
 
 TemplateOption: TypeAlias = Annotated[
     str,
@@ -61,8 +58,8 @@ def render_command(
     the template omits are listed on standard error, or in the JSON output.
     """
     check_log_format(source)
-    chosen = load_template(template)
-    encode_text = None if tokens is None else as_tokenizer(_load_tokenizer(tokens)).encode
+    chosen = find_template(template, "--template")
+    encode_text = None if tokens is None else _load_encoder(tokens)
 
     def render(text: bytes) -> RenderedChat:
         msgs, options = load_log(text, source)
@@ -84,39 +81,9 @@ def render_command(
     write_bytes(rendered.text.encode())
 
 
-def load_template(name: str) -> ChatTemplate:
-    """Returns the chat template with the name or path in the option `--template`.
-
-    Raises:
-        OptionError: There is no template with this name or path, or a file is damaged.
-        MissingExtraError: The package gguf is not installed, but the template is in a GGUF file.
-    """
-    return find_template(name, "--template")
-
-
-def find_tokenizer(folder: Path, place: str) -> TokenizerLike | None:
-    """Returns the tokenizer of a model.
-
-    Args:
-        folder: Folder with a `tokenizer.json`, or the path of this file.
-        place: Name of the option in errors.
-
-    Returns:
-        The tokenizer. None if there is no `tokenizer.json`.
-
-    Raises:
-        MissingExtraError: The package tokenizers is not installed.
-        OptionError: The file of the tokenizer is damaged.
-    """
-    file = folder / "tokenizer.json" if os.path.isdir(folder) else folder
-    if file.name != "tokenizer.json" or not os.path.isfile(file):
-        return None
-    return read_tokenizer(file, place)
-
-
-def _load_tokenizer(folder: Path) -> TokenizerLike:
+def _load_encoder(folder: Path) -> Encode:
     tokenizer = find_tokenizer(folder, "--tokens")
     if tokenizer is None:
         reason = f"there is no tokenizer.json in the folder {shorten_repr(str(folder), 200)}"
         raise OptionError("--tokens", reason, "Pass the folder of a tokenizer.")
-    return tokenizer
+    return as_tokenizer(tokenizer).encode

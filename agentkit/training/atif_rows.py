@@ -19,10 +19,10 @@ from agentkit.tools.error_marks import write_output
 from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
 from agentkit.training.content_reader import join_blocks
 from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
+from agentkit.training.row_format import RowFormat, split_columns
 from agentkit.training.row_tools import dump_tools, parse_tools
-from agentkit.training.row_values import get_list, get_object, get_others, get_text, is_missing, refuse
-from agentkit.training.sample import Sample, Weight
+from agentkit.training.row_values import check_object, get_list, get_others, get_text, is_missing, refuse
+from agentkit.training.sample import Sample, Weight, is_reply
 
 __all__ = ["ATIF"]
 
@@ -40,30 +40,21 @@ _METADATA: Final = "atif"
 """Metadata key of messages and tool calls for ATIF fields without an attribute, such as `metrics`."""
 
 
-def _read(row: dict[str, Any], system: str | None) -> Sample:
+def _read(row: dict[str, Any]) -> Sample:
     version = get_text(row, "schema_version", "")
     if not version.startswith("ATIF-v1."):
         refuse("schema_version", f"expected a version such as {_VERSION!r}, got {shorten_repr(version, 60)}")
     reader = _StepReader(row)
     for index, step in enumerate(get_list(row, "steps", "")):
-        reader.read(get_object(step, f"steps[{index}]"), f"steps[{index}]")
+        reader.read(check_object(step, f"steps[{index}]"), f"steps[{index}]")
     if not reader.msgs:
         refuse("steps", "the trajectory has no steps")
-    agent = get_others(reader.agent, {"tool_definitions"}, "agent") or {}
+    agent = get_others(reader.agent, {"tool_definitions"}, "agent")
     tools = parse_tools(get_list(reader.agent, "tool_definitions", "agent"), "agent.tool_definitions")
     extra = split_columns(row, ATIF.columns)
     if agent != _AGENT:
         extra["agent"] = agent
-    if system is not None:
-        return _replace_system(reader, tools, extra, system)
     return Sample(reader.msgs, tools, reader.weights, tokens=reader.tokens, extra=extra)
-
-
-def _replace_system(reader: _StepReader, tools: Sequence[Any], extra: dict[str, Any], system: str) -> Sample:
-    msgs, weights = replace_weighted_system(reader.msgs, reader.weights, system)
-    indexes = [index for index, msg in enumerate(reader.msgs) if msg.role != "system" or msg.tool_results]
-    tokens = {indexes.index(index) + 1: ids for index, ids in reader.tokens.items()}
-    return Sample(msgs, tools, weights, tokens=tokens, extra=extra)
 
 
 class _StepReader:
@@ -78,7 +69,7 @@ class _StepReader:
     """
 
     def __init__(self, row: Mapping[str, Any]) -> None:
-        self.agent = get_object(row.get("agent"), "agent")
+        self.agent = check_object(row.get("agent"), "agent")
         self.msgs: list[Msg] = []
         self.weights: list[Weight] = []
         self.tokens: dict[int, list[int]] = {}
@@ -89,7 +80,7 @@ class _StepReader:
         self._count += 1
         for key in ("observation", "extra"):
             if step.get(key) is not None:
-                get_object(step[key], f"{place}.{key}")
+                check_object(step[key], f"{place}.{key}")
         source = step.get("source")
         content = self._read_content(step.get("message"), f"{place}.message")
         if source == "agent":
@@ -107,12 +98,12 @@ class _StepReader:
         observation = as_object(step.get("observation"))
         for index, result in enumerate(get_list(observation, "results", f"{place}.observation")):
             at = f"{place}.observation.results[{index}]"
-            self._read_result(get_object(result, at), at)
+            self._read_result(check_object(result, at), at)
 
     def _read_reply(self, step: dict[str, Any], content: list[Block], place: str) -> None:
         thinking = get_text(step, "reasoning_content", place)
         calls = [
-            self._read_call(get_object(call, f"{place}.tool_calls[{index}]"), f"{place}.tool_calls[{index}]")
+            self._read_call(check_object(call, f"{place}.tool_calls[{index}]"), f"{place}.tool_calls[{index}]")
             for index, call in enumerate(get_list(step, "tool_calls", place))
         ]
         is_empty = content == [TextBlock("")] and (
@@ -160,20 +151,20 @@ class _StepReader:
         extra = as_object(step.get("extra"))
         fields = {key: value for key, value in extra.items() if key not in ("name", "weight")}
         observation = get_others(as_object(step.get("observation")), {"results"}, place)
-        values = {**step, "extra": fields or None, "observation": observation}
+        values = {**step, "extra": fields or None, "observation": observation or None}
         expected = {"step_id"} if step.get("step_id") == self._count else set[str]()
         metadata = _keep_others(values, _STEP_KEYS - {"observation", "step_id"} | expected, place)
         timestamp = get_text(step, "timestamp", place) or None
         name = role if extra.get("name") is None else get_text(extra, "name", f"{place}.extra")
         self.msgs.append(Msg(name, content, role, None, timestamp, metadata))
-        given = read_weight({"weight": extra.get("weight")}, f"{place}.extra")
-        self.weights.append(weight if given is None else given)
+        stored_weight = read_weight({"weight": extra.get("weight")}, f"{place}.extra")
+        self.weights.append(weight if stored_weight is None else stored_weight)
 
     def _read_content(self, content: object, place: str) -> list[Block]:
         if not isinstance(content, list):
             return self._messages.content.read(content, place)
         parts = enumerate(cast("list[object]", content))
-        return [self._read_part(get_object(part, f"{place}[{i}]"), f"{place}[{i}]") for i, part in parts]
+        return [self._read_part(check_object(part, f"{place}[{i}]"), f"{place}[{i}]") for i, part in parts]
 
     def _read_part(self, part: dict[str, Any], place: str) -> Block:
         source = as_object(part.get("source"))
@@ -181,7 +172,7 @@ class _StepReader:
             path, media_type = get_text(source, "path", place), get_text(source, "media_type", place)
             if not path:
                 refuse(place, "the image has no path")
-            metadata = get_others(part, {"type", "source"}, place) or {}
+            metadata = get_others(part, {"type", "source"}, place)
             if others := get_others(source, {"path", "media_type"}, place):
                 metadata["source"] = others
             return ImageBlock(_create_source(path, media_type), metadata=metadata or None)
@@ -217,18 +208,18 @@ def _get_media_type(source: URLSource) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------
 
 
-def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.check_fields(sample, "rejected")
-    losses.check_tool_names(sample.msgs)
+def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
+    losses.note_fields(sample, "rejected")
+    losses.note_tool_names(sample.msgs)
     steps: list[dict[str, Any]] = []
     for index, msg in enumerate(sample.msgs):
         place = f"msgs[{index}]"
-        losses.check_refusal(msg, place)
+        losses.note_refusal(msg, place)
         if msg.tool_results:
-            losses.check_results(msg, sample.get_weight(index), place)
+            losses.note_results(msg, sample.get_weight(index), place)
             _write_results(msg, steps, losses, place)
         elif msg.name == "environment" and msg.role == "user" and steps:
-            losses.check_weight(sample.get_weight(index), place)
+            losses.note_weight(sample.get_weight(index), place)
             content = _write_content(msg.blocks, losses, place)
             others = _list_others(msg.metadata, _RESULT_KEYS)
             _get_results(steps, losses, place).append({"content": content, **others})
@@ -247,18 +238,18 @@ def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
 
 def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dict[str, Any]:
     msg, weight, place = sample.msgs[index], sample.get_weight(index), f"msgs[{index}]"
-    is_reply = msg.role == "assistant" or bool(msg.tool_uses)
+    is_step_of_agent = is_reply(msg)
     others = _list_others(msg.metadata, _STEP_KEYS)
     content = [block for block in msg.blocks if block.type not in ("thinking", "tool_use")]
-    losses.check_reply(msg, place)
-    step: dict[str, Any] = {"step_id": number, "source": "agent" if is_reply else msg.role}
+    losses.note_reply(msg, place)
+    step: dict[str, Any] = {"step_id": number, "source": "agent" if is_step_of_agent else msg.role}
     if msg.timestamp:
         step["timestamp"] = msg.timestamp
     step["message"] = _write_content(content, losses, place)
-    if is_reply and msg.thinking:
+    if is_step_of_agent and msg.thinking:
         step["reasoning_content"] = msg.thinking
     for call in msg.tool_uses:
-        losses.check_call(call, place)
+        losses.note_call(call, place)
     if msg.tool_uses:
         step["tool_calls"] = [
             {
@@ -273,8 +264,8 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
     if ids:
         others["metrics"] = {**as_object(others.get("metrics")), "completion_token_ids": list(ids)}
     extra: dict[str, Any] = {} if msg.name == _ROLES[step["source"]] else {"name": msg.name}
-    losses.check_weight(weight, place, is_reply=is_reply, has_weights=True)
-    if is_reply and isinstance(weight, int):
+    losses.note_weight(weight, place, can_have_weight=is_step_of_agent, has_weights=True)
+    if is_step_of_agent and isinstance(weight, int):
         extra["weight"] = weight
     if extra or others.get("extra"):
         others["extra"] = {**as_object(others.get("extra")), **extra}
@@ -283,7 +274,7 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
 
 def _write_results(msg: Msg, steps: list[dict[str, Any]], losses: LossLog, place: str) -> None:
     for block in msg.tool_results:
-        losses.check_output(block, place)
+        losses.note_output(block, place)
         output = write_output(block, lambda item: item)
         content = output if isinstance(output, str) else _write_content(output, losses, place)
         result = {"source_call_id": block.id, "content": content, **_list_others(msg.metadata, _RESULT_KEYS)}
@@ -314,7 +305,7 @@ def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str 
         elif isinstance(block, ImageBlock) and isinstance(block.source, URLSource):
             url, media_type = block.source.url, _get_media_type(block.source)
             if _create_source(url, media_type) != block.source:
-                losses.check_source(block.source, place)
+                losses.note_source(block.source, place)
             parts.append({"type": "image", "source": {"media_type": media_type, "path": url}})
         else:
             losses.add_block(block, place)

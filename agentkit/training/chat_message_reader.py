@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal
 
 from agentkit.errors import MessageError
-from agentkit.json_values import as_object, as_text, read_arguments
+from agentkit.json_values import as_object, read_arguments
 from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg, Role, build_trusted
 from agentkit.reprs import shorten_repr
@@ -16,9 +16,9 @@ from agentkit.tools.error_marks import split_error_mark
 from agentkit.training.content_reader import ContentReader, join_blocks
 from agentkit.training.row_values import (
     check_json,
+    check_object,
     drop_none,
     get_list,
-    get_object,
     get_others,
     get_text,
     is_missing,
@@ -32,7 +32,7 @@ _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
 MASKS: Final = ("weight", "masked")
 """Keys of a message that determine its weight. With the key `masked` of torchtune, True means the weight 0."""
 _PLAIN: Final = frozenset({"role", "content", "name", *MASKS})
-_TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}
+_TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}  # `eot` follows from the tool calls, so its value is not stored
 _RESULT_KEYS: Final = _TEXT_KEYS | {"tool_call_id"}
 _REPLY_KEYS: Final = _TEXT_KEYS | {"tool_calls", "function_call", "refusal", *_THINKING}
 _WRAPPER_KEYS: Final = frozenset({"id", "function"})
@@ -100,12 +100,12 @@ class ChatMessageReader:
         Raises:
             MessageError: The message is invalid.
         """
-        values = get_object(message, place)
+        values = check_object(message, place)
         role = values.get("role")
         content = values.get("content")
         self.weights.append(read_weight(values, place))
         if role in _TEXT_ROLES and type(content) is str and values.keys() <= _PLAIN:  # fast path
-            return build_trusted(get_text(values, "name", place) or role, as_text(content, place), role)
+            return build_trusted(get_text(values, "name", place) or role, content, role)
         if role in _RESULT_ROLES:
             return _build_chat_msg(
                 "tool", [self._read_result(values, place)], "system", values, _RESULT_KEYS, place
@@ -153,7 +153,7 @@ class ChatMessageReader:
         Raises:
             MessageError: The value is not a JSON object, or the call has no name.
         """
-        call = get_object(value, place)
+        call = check_object(value, place)
         function = as_object(call.get("function"))
         values = function or call
         arguments = "parameters" if "parameters" in values and values.get("arguments") is None else "arguments"
@@ -161,11 +161,11 @@ class ChatMessageReader:
         if function:
             others = get_others(function, _FUNCTION_KEYS[arguments], place)
             outer = get_others(call, _WRAPPER_KEYS | ignored, place)
-            others = {**(outer or {}), "function": others} if others else outer
+            others = {**outer, "function": others} if others else outer
         else:
             others = get_others(call, _CALL_KEYS[arguments] | ignored, place)
         id, name = get_text(call, "id", place), get_text(values, "name", place)
-        return self.add_call(id, name, values.get(arguments), place, others)
+        return self.add_call(id, name, values.get(arguments), place, others or None)
 
     def add_call(
         self, id: str, name: str, arguments: object, place: str, metadata: dict[str, Any] | None = None
@@ -228,11 +228,11 @@ class ChatMessageReader:
 
 
 def _build_plain(message: Any) -> Msg | None:
-    """Returns a message that has only a role and an ASCII text. Returns None for any other message."""
+    """Returns a message that has only a role and a text. Returns None for any other message."""
     values: dict[str, Any] = message
     if type(message) is dict and len(values) == 2:
         role, content = values.get("role"), values.get("content")
-        if type(content) is str and role in _TEXT_ROLES and content.isascii():
+        if type(content) is str and role in _TEXT_ROLES:
             return build_trusted(role, content, role)
     return None
 

@@ -21,7 +21,7 @@ from agentkit.messages.sources import Base64Source, Source
 from agentkit.tools.error_marks import write_output
 from agentkit.training.content_reader import is_refusal
 from agentkit.training.loss_log import LossLog
-from agentkit.training.sample import MessageWeight
+from agentkit.training.sample import MessageWeight, Sample
 
 __all__ = ["ChatMessageWriter", "write_url"]
 
@@ -40,21 +40,24 @@ class ChatMessageWriter:
     text_arguments: bool = True
     has_openai_fields: bool = True
 
-    def write_all(
-        self,
-        msgs: Iterable[Msg],
-        weights: Sequence[MessageWeight] | None = None,
-        place: str = "msgs",
-    ) -> list[dict[str, Any]]:
-        """Returns the messages as dicts. Each tool result becomes a separate dict.
+    def write_sample(self, sample: Sample) -> list[dict[str, Any]]:
+        """Returns the messages of a sample with their weights as dicts. Each tool result becomes a separate dict.
 
         Raises:
             MessageError: A tool call has no name, or a call or result has no id.
         """
         written: list[dict[str, Any]] = []
-        for index, msg in enumerate(msgs):
-            written += self.write(msg, None if weights is None else weights[index], place, index)
+        for index, msg in enumerate(sample.msgs):
+            written += self.write(msg, sample.get_weight(index), "msgs", index)
         return written
+
+    def write_all(self, msgs: Iterable[Msg], place: str) -> list[dict[str, Any]]:
+        """Returns messages without weights as dicts. Each tool result becomes a separate dict.
+
+        Raises:
+            MessageError: A tool call has no name, or a call or result has no id.
+        """
+        return [message for index, msg in enumerate(msgs) for message in self.write(msg, None, place, index)]
 
     def write(self, msg: Msg, weight: MessageWeight, list_place: str, index: int) -> list[dict[str, Any]]:
         """Returns a message as one or several dicts.
@@ -77,7 +80,7 @@ class ChatMessageWriter:
             return [self._add_fields(self._write_blocks(msg, place), msg, weight, place)]
         results = [self._write_result(block, f"{place}.content[{i}]") for i, block in _list_results(msg)]
         if len(results) == len(content):
-            self.losses.check_weight(weight, place)
+            self.losses.note_weight(weight, place)
             return results
         if self.has_openai_fields and msg.role == "assistant" and not msg.tool_uses and weight is None:
             weight = 0  # text beside tool results is not a reply, and must not be trained
@@ -103,9 +106,9 @@ class ChatMessageWriter:
                     pass
                 case "opaque" | "invalid":
                     self.losses.add_block(block, f"{place}.content[{index}]")
-        self.losses.check_reply(msg, place)
+        self.losses.note_reply(msg, place)
         if not self.has_openai_fields:
-            self.losses.check_refusal(msg, place)
+            self.losses.note_refusal(msg, place)
         message: dict[str, Any] = {"role": "assistant" if calls else msg.role}
         refusal = content[0].text if len(content) == 1 and self._is_refusal(content[0]) else ""
         if refusal and message["role"] == "assistant":
@@ -135,7 +138,7 @@ class ChatMessageWriter:
             return {"type": part_type, part_type: block.text}
         source = block.source if isinstance(block, MediaBlock) else None
         if isinstance(block, ImageBlock) and source is not None:
-            self.losses.check_source(source, place)
+            self.losses.note_source(source, place)
             return {"type": "image_url", "image_url": {"url": write_url(source)}}
         if isinstance(block, AudioBlock) and isinstance(source, Base64Source):
             audio = {"data": source.data, "format": source.media_type.rpartition("/")[2]}
@@ -144,12 +147,12 @@ class ChatMessageWriter:
         return None
 
     def _write_call(self, block: ToolUseBlock, place: str) -> dict[str, Any]:
-        self.losses.check_call(block, place, is_text=self.text_arguments)
+        self.losses.note_call(block, place, is_text=self.text_arguments)
         arguments: Any = block.arguments if self.text_arguments else block.copy_input()
         return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
 
     def _write_result(self, block: ToolResultBlock, place: str) -> dict[str, Any]:
-        self.losses.check_output(block, place)
+        self.losses.note_output(block, place)
         output = write_output(block, lambda item: self._write_part(item, place))
         content: Any = output if isinstance(output, str) else [part for part in output if part]
         message = {"role": "tool", "tool_call_id": block.id, "content": content}
@@ -159,14 +162,14 @@ class ChatMessageWriter:
 
     def _add_fields(self, message: dict[str, Any], msg: Msg, weight: MessageWeight, place: str) -> dict[str, Any]:
         """Adds the speaker name and the weight of `msg` to the dict `message`, and returns the dict."""
-        is_reply = message["role"] == "assistant"
         if not msg.name:
             self.losses.add(f"{place}.name", "the format cannot represent an empty speaker name")
         elif msg.name != message["role"]:
             message["name"] = msg.name
         if weight is not None:
-            self.losses.check_weight(weight, place, is_reply=is_reply, has_weights=self.has_openai_fields)
-            if self.has_openai_fields and is_reply and isinstance(weight, int):
+            has_weights, can_have_weight = self.has_openai_fields, message["role"] == "assistant"
+            self.losses.note_weight(weight, place, can_have_weight=can_have_weight, has_weights=has_weights)
+            if has_weights and can_have_weight and isinstance(weight, int):
                 message["weight"] = weight
         return message
 

@@ -10,18 +10,18 @@ from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
 from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
 from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import RowFormat, replace_weighted_system, split_columns
+from agentkit.training.row_format import RowFormat, split_columns
 from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools_column, read_tools
 from agentkit.training.row_values import get_list, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 
-__all__ = ["CHAT_COLUMNS", "DSPY", "OPENAI", "create_chat_sample", "read_chat"]
+__all__ = ["CHAT_COLUMNS", "OPENAI", "create_chat_sample", "read_chat"]
 
 CHAT_COLUMNS: Final = ("messages", *TOOL_COLUMNS, *IMAGE_COLUMNS)
 """Columns of a row with chat messages. Other columns become `Sample.extra`."""
 
 
-def read_chat(row: dict[str, Any], system: str | None) -> Sample:
+def read_chat(row: dict[str, Any]) -> Sample:
     """Returns the sample of a row with the column `messages`.
 
     Raises:
@@ -32,14 +32,13 @@ def read_chat(row: dict[str, Any], system: str | None) -> Sample:
         refuse("messages", "the row has no messages")
     reader = ChatMessageReader(ContentReader.from_row(row))
     msgs = reader.content.place_images(reader.read_all(messages, "messages"))
-    return create_chat_sample(row, msgs, reader.weights, system, CHAT_COLUMNS)
+    return create_chat_sample(row, msgs, reader.weights, CHAT_COLUMNS)
 
 
 def create_chat_sample(
     row: dict[str, Any],
     msgs: Sequence[Msg],
     weights: Sequence[MessageWeight],
-    system: str | None,
     columns: Sequence[str],
 ) -> Sample:
     """Returns the sample of a row whose messages are already read.
@@ -48,24 +47,18 @@ def create_chat_sample(
         row: The row.
         msgs: Messages of the row.
         weights: Weight of each message.
-        system: System prompt that replaces the system messages of the row. None keeps the system messages.
         columns: Columns that the format reads.
     """
-    if system is not None:
-        msgs, weights = replace_weighted_system(msgs, weights, system)
     if len(row) == 1:  # fast path: the row has only its messages
         return build_trusted_sample(tuple(msgs), (), weights, {})
     return build_trusted_sample(tuple(msgs), read_tools(row), weights, split_columns(row, columns))
 
 
-def _write_chat(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.check_fields(sample, "tokens", "rejected")
-    messages = ChatMessageWriter(losses).write_all(sample.msgs, sample.all_weights)
+def _write_chat(sample: Sample, losses: LossLog) -> dict[str, Any]:
+    losses.note_fields(sample, "tokens", "rejected")
+    messages = ChatMessageWriter(losses).write_sample(sample)
     return {"messages": messages, **dump_tools_column(sample), **sample.extra}
 
 
 OPENAI: Final = RowFormat(CHAT_COLUMNS, read_chat, _write_chat)
 """Rows of OpenAI's fine-tuning, of torchtune's OpenAI messages, and of any library with a column `messages`."""
-
-DSPY: Final = RowFormat(CHAT_COLUMNS, read_chat, _write_chat)
-"""Rows that `format_finetune_data` of DSPy returns."""

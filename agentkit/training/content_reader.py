@@ -12,7 +12,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import Base64Source, Source, URLSource, encode_base64, source_from_url
 from agentkit.reprs import shorten_repr
-from agentkit.training.row_values import get_list, get_object, get_others, get_text, refuse
+from agentkit.training.row_values import check_object, get_list, get_others, get_text, refuse
 
 __all__ = ["ContentReader", "IMAGE_COLUMNS", "is_refusal", "join_blocks"]
 
@@ -62,7 +62,7 @@ class ContentReader:
         if not isinstance(content, list):
             refuse(place, f"expected a string or a list of parts, got {shorten_repr(content, 60)}")
         parts = enumerate(cast("list[object]", content))
-        return [self._read_part(get_object(part, f"{place}[{i}]"), f"{place}[{i}]") for i, part in parts]
+        return [self._read_part(check_object(part, f"{place}[{i}]"), f"{place}[{i}]") for i, part in parts]
 
     def _read_part(self, part: dict[str, Any], place: str) -> Block:
         kind = part.get("type")
@@ -70,19 +70,23 @@ class ContentReader:
             key = next((key for key in _TEXT if part.get(key) is not None), "")
             if not key:
                 refuse(place, "the part has no text")
-            metadata = get_others(part, {"type", key}, place) or {}
-            refusal = {"refusal": True} if kind == "refusal" else {}
-            return TextBlock(get_text(part, key, place), metadata={**metadata, **refusal} or None)
+            metadata = get_others(part, {"type", key}, place)
+            if kind == "refusal":
+                metadata["refusal"] = True
+            return TextBlock(get_text(part, key, place), metadata=metadata or None)
         if kind in ("image", "image_url"):
             key = next((key for key in _IMAGE if part.get(key) is not None), "")
             block = self.read_image(part.get(key), place)
-            metadata = {**(get_others(part, {"type", key}, place) or {}), **_wrap(key or "image", block.metadata)}
+            metadata = get_others(part, {"type", key}, place)
+            if block.metadata:
+                metadata[key or "image"] = block.metadata
             return replace(block, metadata=metadata) if metadata else block
         audio = as_object(part.get("input_audio"))
         if kind == "input_audio" and (data := get_text(audio, "data", place)):
             source = Base64Source(f"audio/{get_text(audio, 'format', place) or 'wav'}", data)
-            others = _wrap("input_audio", get_others(audio, {"data", "format"}, place))
-            metadata = {**(get_others(part, {"type", "input_audio"}, place) or {}), **others}
+            metadata = get_others(part, {"type", "input_audio"}, place)
+            if others := get_others(audio, {"data", "format"}, place):
+                metadata["input_audio"] = others
             return AudioBlock(source, metadata=metadata or None)
         reason = f"expected a text, image or audio part with data, got a part of type {shorten_repr(kind, 60)}"
         return refuse(place, reason)
@@ -98,7 +102,7 @@ class ContentReader:
         """
         if value is None:
             value = next(self._remaining, None)
-        metadata = None
+        metadata: dict[str, Any] = {}
         if isinstance(value, dict):
             image = cast("dict[str, Any]", value)
             key = next(
@@ -108,13 +112,13 @@ class ContentReader:
         if isinstance(value, bytes):
             data = encode_base64(value)
             media_type = sniff_media_type(data, "image/png") or "image/png"
-            return ImageBlock(Base64Source(media_type, data), metadata=metadata)
+            return ImageBlock(Base64Source(media_type, data), metadata=metadata or None)
         source: Source | None = source_from_url(value)
         if source is None and isinstance(value, str) and value.startswith("data:"):
             source = URLSource(value)  # a malformed data URL: the error is raised when a request is built
         if source is None:
             refuse(place, f"expected the URL, path or bytes of an image, got {shorten_repr(value, 60)}")
-        return ImageBlock(source, metadata=metadata)
+        return ImageBlock(source, metadata=metadata or None)
 
     def place_images(self, msgs: list[Msg]) -> list[Msg]:
         """Returns the messages of the row, with all images of the row.
@@ -154,7 +158,3 @@ def join_blocks(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
 def is_refusal(block: Block) -> TypeGuard[TextBlock]:
     """Returns True if a block is a text in which the model refuses to answer."""
     return isinstance(block, TextBlock) and block.metadata is not None and block.metadata.get("refusal") is True
-
-
-def _wrap(key: str, others: dict[str, Any] | None) -> dict[str, Any]:
-    return {key: others} if others else {}

@@ -72,25 +72,25 @@ class LossLog:
                 reason = f"the format {self.format!r} has no field for the content of the trained reply"
                 raise MessageError(place, reason, "Use another format, or remove the reply.")
 
-    def check_weight(
-        self, weight: MessageWeight, place: str, *, is_reply: bool = False, has_weights: bool = False
+    def note_weight(
+        self, weight: MessageWeight, place: str, *, can_have_weight: bool = False, has_weights: bool = False
     ) -> None:
         """Adds a loss if the format has no field for the weight of a message.
 
         Args:
             weight: Weight of a message.
             place: Place of the message.
-            is_reply: True if the message is a reply.
+            can_have_weight: True if the message is a reply in the row.
             has_weights: True if the format has weights of replies. Other formats train all replies.
         """
         if isinstance(weight, tuple):
             self.add(place, "the format has no weights of blocks")
-        elif weight is not None and not is_reply:
+        elif weight is not None and not can_have_weight:
             self.add(place, f"the message is not a reply, so the format has no field for its weight {weight}")
         elif weight == 0 and not has_weights:
             self.add(place, "the format has no weights, so the reply will be trained")
 
-    def check_name(self, msg: Msg, viewer: str | None, place: str) -> None:
+    def note_name(self, msg: Msg, viewer: str | None, place: str) -> None:
         """Adds a loss for the speaker name of a message, for formats without speaker names.
 
         There is no loss if the name is the role of the message, or is `viewer`.
@@ -98,7 +98,7 @@ class LossLog:
         if msg.name not in (msg.role, viewer):
             self.add(f"{place}.name", f"the format has no field for the name {msg.name!r}")
 
-    def check_reply(self, msg: Msg, place: str) -> None:
+    def note_reply(self, msg: Msg, place: str) -> None:
         """Adds the losses of the blocks of a message, for formats that separate thinking, content and tool calls.
 
         A reader of such a format returns thinking, content and tool calls in this order. The reader expects
@@ -111,7 +111,8 @@ class LossLog:
         blocks = msg.blocks
         is_blank = features & Feature.BLANK
         has_one_part = is_blank and sum(block.type not in _SEPARATE_TYPES for block in blocks) == 1 < len(blocks)
-        is_reply, has_calls = msg.role == "assistant", features & Feature.CALL
+        is_assistant = msg.role == "assistant"
+        can_have_thinking = is_assistant or features & Feature.CALL
         for index, block in enumerate(blocks):
             if block.type == "tool_result":
                 continue
@@ -122,24 +123,32 @@ class LossLog:
                 )
                 self.add(f"{place}.content[{index}]", reason)
             last = max(position, last)
-            if block.type == "thinking" and not (block.thinking and (is_reply or has_calls)):
+            if block.type == "thinking" and not (block.thinking and can_have_thinking):
                 reason = "has thinking only in replies" if block.thinking else "cannot represent empty thinking"
                 self.add(f"{place}.content[{index}]", f"the format {reason}")
             elif has_one_part and block == _EMPTY_TEXT:
-                reason = "the format cannot represent an empty text block in a message with other blocks"
-                self.add(f"{place}.content[{index}]", reason)
-        if has_calls and not is_reply:
+                self.note_empty_text(f"{place}.content[{index}]")
+        if not is_assistant:
+            self.note_role_of_calls(msg, place)
+
+    def note_empty_text(self, place: str) -> None:
+        """Adds a loss for an empty text block in a message with other blocks."""
+        self.add(place, "the format cannot represent an empty text block in a message with other blocks")
+
+    def note_role_of_calls(self, msg: Msg, place: str) -> None:
+        """Adds a loss for tool calls in a message with another role than `assistant`."""
+        if msg.features & Feature.CALL and msg.role != "assistant":
             self.add(place, f"the format has no tool calls in messages with the role {msg.role!r}")
 
-    def check_refusal(self, msg: Msg, place: str) -> None:
+    def note_refusal(self, msg: Msg, place: str) -> None:
         """Adds a loss for each refusal in a message, for formats that write a refusal as an ordinary text."""
         for index, block in enumerate(msg.blocks):
             if is_refusal(block):
                 reason = "the format has no refusals, so the refusal becomes an ordinary text"
                 self.add(f"{place}.content[{index}]", reason)
 
-    def check_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:
-        """Adds the losses of a tool call.
+    def note_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:
+        """Adds a loss if a reader cannot return a tool call unchanged.
 
         If `is_text` is True, the format stores the arguments as JSON text. Otherwise, the format stores an object.
 
@@ -147,13 +156,13 @@ class LossLog:
             MessageError: The tool call has no name or no id.
         """
         if not (call.name and call.id):
-            raise _refuse_empty(place, f"the tool call has no {'id' if call.name else 'name'}")
+            raise _create_empty_error(place, f"the tool call has no {'id' if call.name else 'name'}")
         if call.raw_is_broken:
             self.add(place, "`raw_input` is not the JSON text of `input`, and the format stores only `input`")
         if not is_text and has_none(call.input):
             self.add(place, "a reader treats an argument with the value None as missing")
 
-    def check_tool_names(self, msgs: Iterable[Msg]) -> None:
+    def note_tool_names(self, msgs: Iterable[Msg]) -> None:
         """Adds a loss for each tool result whose tool name differs from the name in its tool call.
 
         This check is for formats whose tool results have no tool name.
@@ -169,14 +178,14 @@ class LossLog:
                             f"the format has no field for the tool name {block.name!r} of a result",
                         )
 
-    def check_output(self, result: ToolResultBlock, place: str) -> None:
+    def note_output(self, result: ToolResultBlock, place: str) -> None:
         """Adds a loss if a reader cannot return the output of a tool result unchanged.
 
         Raises:
             MessageError: The result has no id.
         """
         if not result.id:
-            raise _refuse_empty(place, "the tool result has no id")
+            raise _create_empty_error(place, "the tool result has no id")
         output = result.output
         if not isinstance(output, str):
             texts = [item for item in output if isinstance(item, TextBlock)]
@@ -188,20 +197,20 @@ class LossLog:
         if text.startswith(ERROR_MARK) and not result.is_error and split_error_mark(text)[1]:
             self.add(place, "a reader treats the result as an error, because its text starts with [error]")
 
-    def check_source(self, source: Source, place: str) -> None:
+    def note_source(self, source: Source, place: str) -> None:
         """Adds a loss if a URL has a media type, for formats that have only the URL."""
         if isinstance(source, URLSource) and source.media_type is not None:
             self.add(place, f"the format has no field for the media type {source.media_type!r} of a URL")
 
-    def check_results(self, msg: Msg, weight: MessageWeight, place: str) -> None:
+    def note_results(self, msg: Msg, weight: MessageWeight, place: str) -> None:
         """Adds a loss for the training weight of a message with tool results, and for each of its other blocks."""
         for index, block in enumerate(msg.blocks):
             if block.type != "tool_result":
                 reason = "the format has no field for other content in a message with tool results"
                 self.add(f"{place}.content[{index}]", reason)
-        self.check_weight(weight, place)
+        self.note_weight(weight, place)
 
-    def check_fields(self, sample: Sample, *unsupported: str) -> None:
+    def note_fields(self, sample: Sample, *unsupported: str) -> None:
         """Adds a loss for each field in `unsupported` that has a value in the sample."""
         for name in unsupported:
             if getattr(sample, name):
@@ -211,5 +220,5 @@ class LossLog:
 _EMPTY_TEXT: Final = TextBlock("")
 
 
-def _refuse_empty(place: str, reason: str) -> MessageError:
+def _create_empty_error(place: str, reason: str) -> MessageError:
     return MessageError(place, reason, "Add the missing value, or remove the block.")

@@ -13,7 +13,7 @@ from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.training.content_reader import ContentReader
 from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import RowFormat, refuse_format, split_columns
+from agentkit.training.row_format import RowFormat, create_format_error, split_columns
 from agentkit.training.row_values import get_list, get_text, refuse
 from agentkit.training.sample import Sample
 
@@ -47,14 +47,13 @@ class _Columns(NamedTuple):
         return (*filter(None, (self.prompt, self.reply, self.input, self.system, self.history)), "image")
 
 
-def _read(columns: _Columns, row: dict[str, Any], system: str | None) -> Sample:
+def _read(columns: _Columns, row: dict[str, Any]) -> Sample:
     if row.get(columns.prompt) is None:
         refuse(columns.prompt, "the row has no text in this column", _COLUMN_ADVICE)
     texts = [get_text(row, columns.prompt, ""), get_text(row, columns.input, "") if columns.input else ""]
     prompt = _write_prompt_text(*texts) if columns.has_prompt_texts else "\n".join(filter(None, texts))
-    prompt_text = get_text(row, columns.system, "") if columns.system else ""
-    prompt_text = prompt_text if system is None else system
-    msgs = [Msg("system", prompt_text, "system")] if prompt_text or system is not None else []
+    system = get_text(row, columns.system, "") if columns.system else ""
+    msgs = [Msg("system", system, "system")] if system else []
     for index, pair in enumerate(get_list(row, columns.history, "") if columns.history else []):
         msgs += _read_pair(pair, f"{columns.history}[{index}]")
     image = row.get("image")
@@ -72,11 +71,11 @@ def _read_pair(pair: object, place: str) -> list[Msg]:
     return [Msg("user", texts[0], "user"), Msg("assistant", texts[1], "assistant")]
 
 
-def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.check_fields(sample, "tools", "tokens", "rejected")
+def _write(columns: _Columns, sample: Sample, losses: LossLog) -> dict[str, Any]:
+    losses.note_fields(sample, "tools", "tokens", "rejected")
     for index, msg in enumerate(sample.msgs):
-        losses.check_name(msg, sample.viewer, f"msgs[{index}]")
-        losses.check_weight(sample.get_weight(index), f"msgs[{index}]", is_reply=msg.role == "assistant")
+        losses.note_name(msg, sample.viewer, f"msgs[{index}]")
+        losses.note_weight(sample.get_weight(index), f"msgs[{index}]", can_have_weight=msg.role == "assistant")
     msgs = list(sample.msgs)
     row: dict[str, Any] = {}
     if columns.system and msgs[0].role == "system" and not msgs[0].tool_results:
@@ -88,7 +87,7 @@ def _write(columns: _Columns, sample: Sample, losses: LossLog, first: Sample) ->
         row[columns.history] = [list(pair) for pair in zip(earlier[::2], earlier[1::2], strict=True)]
     elif earlier:
         reason = f"a row has only one user message and one reply, got {len(msgs)} messages"
-        raise refuse_format(losses.format, "msgs", reason)
+        raise create_format_error(losses.format, "msgs", reason)
     inputs = {columns.input: ""} if columns.input else {}
     if columns.has_prompt_texts:
         prompt, inputs[columns.input] = _split_prompt_text(prompt, losses)
@@ -105,12 +104,12 @@ def _list_texts(msgs: Sequence[Msg], losses: LossLog, offset: int) -> list[str]:
     if not msgs or [msg.role for msg in msgs] != expected or len(msgs) % 2:
         roles = shorten_repr([msg.role for msg in msgs], 60)
         reason = f"expected pairs of a user message and a reply, got the roles {roles}"
-        raise refuse_format(losses.format, "msgs", reason)
+        raise create_format_error(losses.format, "msgs", reason)
     return [_write_text(msg, f"msgs[{offset + index}]", losses) for index, msg in enumerate(msgs)]
 
 
 def _write_text(msg: Msg, place: str, losses: LossLog) -> str:
-    losses.check_refusal(msg, place)
+    losses.note_refusal(msg, place)
     for index, block in enumerate(msg.blocks):
         if block.type != "text":
             losses.add_block(block, f"{place}.content[{index}]")
@@ -151,7 +150,7 @@ def _split_prompt_text(text: str, losses: LossLog) -> tuple[str, str]:
         if _write_prompt_text(*pair) == text:
             return pair
     reason = f"the user message is not one of the prompt texts of Alpaca, got {shorten_repr(text, 60)}"
-    raise refuse_format(losses.format, "msgs", reason)
+    raise create_format_error(losses.format, "msgs", reason)
 
 
 _ALPACA: Final = _Columns("instruction", "output", "input", "system", "history")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Final, cast
 
 from agentkit.messages.message import Msg
@@ -11,10 +12,10 @@ from agentkit.training.chat_message_reader import ChatMessageReader
 from agentkit.training.chat_message_writer import ChatMessageWriter
 from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
 from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import RowFormat, refuse_format, replace_weighted_system, split_columns
+from agentkit.training.row_format import RowFormat, create_format_error, split_columns
 from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools_column, read_tools
-from agentkit.training.row_values import get_object, refuse
-from agentkit.training.sample import MessageWeight, Sample
+from agentkit.training.row_values import check_object, refuse
+from agentkit.training.sample import MessageWeight, Sample, is_reply
 
 __all__ = ["PREFERENCE", "read_preference", "write_preference"]
 
@@ -22,7 +23,7 @@ _COLUMNS: Final = ("prompt", "chosen", "rejected", *TOOL_COLUMNS, *IMAGE_COLUMNS
 _OPENAI: Final = ("input", "preferred_output", "non_preferred_output")
 
 
-def read_preference(row: dict[str, Any], system: str | None) -> Sample:
+def read_preference(row: dict[str, Any]) -> Sample:
     """Returns the sample of a row with the columns `chosen` and `rejected`, and optionally `prompt`.
 
     Each column contains a list of messages or a text. Also reads rows of OpenAI's preference fine-tuning, with the
@@ -36,10 +37,10 @@ def read_preference(row: dict[str, Any], system: str | None) -> Sample:
     """
     if row.get("preferred_output") is not None and row.get("chosen") is None:
         row = _convert_openai(row)
-    chosen, weights = _read_conversation(row, "chosen", system)
+    chosen, weights = _read_conversation(row, "chosen")
     rejected = [
         msg if weight is None else replace(msg, metadata={**(msg.metadata or {}), "weight": weight})
-        for msg, weight in zip(*_read_conversation(row, "rejected", system), strict=True)
+        for msg, weight in zip(*_read_conversation(row, "rejected"), strict=True)
     ]
     extra = split_columns(row, _COLUMNS)
     return Sample(chosen, read_tools(row), cast("Any", weights), rejected=rejected, extra=extra)
@@ -47,7 +48,7 @@ def read_preference(row: dict[str, Any], system: str | None) -> Sample:
 
 def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
     """Returns a row of OpenAI's preference fine-tuning with the columns `prompt`, `chosen` and `rejected`."""
-    request = get_object(row.get("input"), "input")
+    request = check_object(row.get("input"), "input")
     others = {key: value for key, value in request.items() if key != "messages"}
     extra = {key: value for key, value in row.items() if key not in _OPENAI and value is not None}
     chosen, rejected = row.get("preferred_output"), row.get("non_preferred_output")
@@ -58,9 +59,7 @@ def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
     return {**extra, **others, **columns}
 
 
-def _read_conversation(
-    row: Mapping[str, Any], key: str, system: str | None
-) -> tuple[list[Msg], list[MessageWeight]]:
+def _read_conversation(row: Mapping[str, Any], key: str) -> tuple[list[Msg], list[MessageWeight]]:
     reader = ChatMessageReader(ContentReader.from_row(row))
     if row.get(key) is None or row[key] == []:
         refuse(key, "the row has no conversation in this column")
@@ -70,32 +69,34 @@ def _read_conversation(
         weights = weights[len(prompt) :]
     else:
         msgs = [*prompt, *msgs]
-    return replace_weighted_system(reader.content.place_images(msgs), weights, system)
+    return reader.content.place_images(msgs), weights
 
 
 def _is_repeated(prompt: list[Msg], msgs: list[Msg], text: object) -> bool:
-    """Returns True if a conversation repeats the prompt.
+    """Returns True if a conversation begins with the prompt.
 
-    In some data sets, such as UltraFeedback, both conversations repeat a prompt that is a text.
+    In some data sets, such as UltraFeedback, both conversations repeat a prompt that is a text. A system message
+    can then precede the prompt.
     """
     if isinstance(text, str):
-        return any(msg.role == "user" and msg.text == text for msg in msgs)
+        beginning = takewhile(lambda msg: not is_reply(msg), msgs)
+        return any(msg.role == "user" and msg.text == text for msg in beginning)
     return msgs[: len(prompt)] == prompt
 
 
-def write_preference(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+def write_preference(sample: Sample, losses: LossLog) -> dict[str, Any]:
     """Returns a row with the columns `chosen` and `rejected`, both with the whole conversation.
 
     Raises:
         MessageError: The sample has no rejected conversation.
     """
     if not sample.rejected:
-        raise refuse_format(losses.format, "rejected", "the sample has no rejected conversation")
-    losses.check_fields(sample, "weights", "tokens")
+        raise create_format_error(losses.format, "rejected", "the sample has no rejected conversation")
+    losses.note_fields(sample, "weights", "tokens")
     writer = ChatMessageWriter(losses, text_arguments=False, has_openai_fields=False)
     row: dict[str, Any] = {
-        "chosen": writer.write_all(sample.msgs),
-        "rejected": writer.write_all(sample.rejected, place="rejected"),
+        "chosen": writer.write_all(sample.msgs, "msgs"),
+        "rejected": writer.write_all(sample.rejected, "rejected"),
     }
     return {**row, **dump_tools_column(sample, as_text=True), **sample.extra}
 

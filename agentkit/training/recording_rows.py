@@ -7,15 +7,14 @@ from typing import Any, Final
 
 from agentkit.errors import ProviderError
 from agentkit.json_values import as_object
-from agentkit.logs.native import load_native, load_request_options
 from agentkit.messages.serialization import dump_message, dump_messages, load_message
 from agentkit.tools.tool import as_tools
 from agentkit.training.log_samples import find_token_ids
 from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import RowFormat, refuse_format, replace_system, split_columns
+from agentkit.training.row_format import RowFormat, create_format_error, split_columns
 from agentkit.training.row_tools import dump_tools_column
 from agentkit.training.row_values import get_text, parse_if_text, refuse
-from agentkit.training.sample import Sample
+from agentkit.training.sample import Sample, is_reply
 
 __all__ = ["RECORDING"]
 
@@ -29,7 +28,7 @@ _OWN: Final = "agentkit"
 """Provider name in the rows that `dump_rows` writes. These requests have agentkit's own message format."""
 
 
-def _read(row: dict[str, Any], system: str | None) -> Sample:
+def _read(row: dict[str, Any]) -> Sample:
     """Returns the sample of a row, which is a result of `compare` as a dict (`ComparisonResult.to_dict`).
 
     The rows of a file that `compare(record=…)` wrote have only a fingerprint of the request. For these rows, the
@@ -38,6 +37,8 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     Raises:
         MessageError: The row is invalid, or has no reply or no request.
     """
+    from agentkit.logs.native import load_native, load_request_options  # slow, and only this format needs them
+
     if row.get("reply") is None:
         error = as_object(row.get("error")).get("class")
         refuse("reply", f"the model call failed ({error})" if error else "the row has no reply")
@@ -55,26 +56,23 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
     else:
         tools = load_request_options(provider, request).get("tools") or ()
     reply = load_message(parse_if_text(row["reply"], "reply"), "reply")
-    msgs = [*replace_system(prompt, system), reply]
-    weights = [0 if msg.role == "assistant" else None for msg in msgs[:-1]]
+    weights = [0 if is_reply(msg) else None for msg in prompt]
     source = get_text(row, "label", "") or None
     ids = find_token_ids(reply, "reply")
-    tokens = {len(msgs) - 1: ids} if ids else None
+    tokens = {len(prompt): ids} if ids else None
     extra = split_columns(row, RECORDING.columns)
-    return Sample(msgs, as_tools(tools), [*weights, 1], None, tokens, source, extra=extra)
+    return Sample([*prompt, reply], as_tools(tools), [*weights, 1], None, tokens, source, extra=extra)
 
 
-def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
+def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
     *prompt, reply = sample.msgs
-    if reply.role != "assistant" or reply.tool_results or not prompt:
-        raise refuse_format(losses.format, "msgs", "the last message is not a reply to other messages")
-    losses.check_fields(sample, "rejected")
-    ids = find_token_ids(
-        reply, f"msgs[{len(prompt)}]"
-    )  # the row contains the metadata of the reply, with these ids
+    if not is_reply(reply) or not prompt:
+        raise create_format_error(losses.format, "msgs", "the last message is not a reply to other messages")
+    losses.note_fields(sample, "rejected")
+    ids = find_token_ids(reply, f"msgs[{len(prompt)}]")  # the row has these ids in the metadata of the reply
     if (sample.tokens or {}) != ({len(prompt): tuple(ids)} if ids else {}):
         losses.add("tokens", "the format stores token ids only in the metadata of the last reply")
-    expected = [0 if msg.role == "assistant" else None for msg in prompt]
+    expected = [0 if is_reply(msg) else None for msg in prompt]
     weights = [None] * len(expected) if sample.weights is None else list(sample.weights[:-1])
     if weights != expected or sample.get_weight(-1) not in (None, 1):
         losses.add("weights", "the format trains only the last reply")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from pydantic_core import from_json
@@ -12,6 +13,7 @@ from agentkit.argument_checks import check_option, check_text
 from agentkit.errors import InputError, MessageError, OptionError
 from agentkit.formatting.formatter import check_messages
 from agentkit.json_values import replace_surrogates
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_messages
 from agentkit.reprs import describe_value, shorten_repr
@@ -126,7 +128,8 @@ class RowReader(Iterator[Sample]):
             values = {**others, **moved}
         if self._request is not None:
             values = {"request": self._request, **values}
-        return self._format.read(values, self._system)
+        sample = self._format.read(values)
+        return sample if self._system is None else _replace_system(sample, self._system, self._format.columns)
 
 
 _LINE: Final = (str, bytes)
@@ -138,6 +141,25 @@ def _parse(line: str | bytes) -> object:
         return json.loads(line.removeprefix("\ufeff") if isinstance(line, str) else line)
     except (ValueError, RecursionError) as error:
         raise MessageError("row", f"the line is not JSON ({error})", "Fix or remove the line.") from None
+
+
+def _replace_system(sample: Sample, system: str, columns: tuple[str, ...]) -> Sample:
+    """Returns a sample in which `system` replaces the system messages without tool calls and tool results.
+
+    If the format has a column `system`, its text is removed from `Sample.extra`, where an unused text is stored.
+    """
+    prompt = Msg("system", system, "system")
+    indexes = [index for index, msg in enumerate(sample.msgs) if not msg.features & Feature.SYSTEM]
+    rejected = [msg for msg in sample.rejected if not msg.features & Feature.SYSTEM]
+    replaced_columns = {"system"}.intersection(columns)
+    return replace(
+        sample,
+        msgs=[prompt, *(sample.msgs[index] for index in indexes)],
+        weights=None if sample.weights is None else [None, *(sample.weights[index] for index in indexes)],
+        tokens={indexes.index(index) + 1: ids for index, ids in (sample.tokens or {}).items()},
+        rejected=[prompt, *rejected] if sample.rejected else (),
+        extra={name: value for name, value in sample.extra.items() if name not in replaced_columns},
+    )
 
 
 def _check_columns(columns: Mapping[str, str] | None, names: tuple[str, ...]) -> dict[str, str]:
@@ -165,8 +187,9 @@ def load_rows(
     The formats have the following columns:
 
     - `openai`: `messages`, and optionally `tools` and `images`. Replies can have tool calls, a `refusal` and a
-      `weight`. Also rows of torchtune, whose messages have the keys `masked`, `ipython` and `eot`. With `ipython`,
-      a text that is not a tool call in JSON becomes a call of `code_interpreter` with the argument `code`.
+      `weight`. The column `parallel_tool_calls` becomes a value in `Sample.extra`. Also rows of torchtune, whose
+      messages have the keys `masked`, `ipython` and `eot`. With `ipython`, a text that is not a tool call in JSON
+      becomes a call of `code_interpreter` with the argument `code`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
       `conversations`. agentkit trains only the replies in `completion`. trl itself trains all messages in it.
     - `dspy`: `messages`, and optionally `tools`, as `format_finetune_data` of DSPy returns them.
@@ -190,8 +213,9 @@ def load_rows(
     Some values are converted:
 
     - The role `developer` becomes `system`.
-    - A column, key or argument with the value None counts as missing, because the package `datasets` adds such
-      values. NaN in a column or an unknown key counts as missing too, except in a tool.
+    - A column, a key, or an argument in an object with the value None counts as missing, because the package
+      `datasets` adds such values. Arguments in JSON text keep None. NaN in a column or an unknown key counts as
+      missing too, except in a tool.
     - Lone surrogates become U+FFFD. Each replacement is logged with its line.
 
     Args:

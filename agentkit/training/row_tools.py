@@ -11,7 +11,7 @@ from agentkit.errors import MessageError
 from agentkit.json_values import as_object, copy_json
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool, as_tools, declare_tool
-from agentkit.training.row_values import check_json, drop_none, is_missing, parse_if_text, refuse
+from agentkit.training.row_values import check_json, drop_none, has_none, is_missing, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
 __all__ = ["TOOL_COLUMNS", "dump_tools", "dump_tools_column", "parse_tools", "read_tools"]
@@ -20,6 +20,8 @@ TOOL_COLUMNS: Final = ("tools", "functions")
 """Columns with the tools of a row. `functions` is the older name of OpenAI."""
 _MAX_CACHED: Final = 100_000
 """Limit in characters. A JSON text of tools that reaches this limit is not cached."""
+_NULLABLE: Final = ("default", "const")
+"""Keys of a JSON schema that can have the value None. The package `datasets` adds other keys with this value."""
 
 
 def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
@@ -63,22 +65,9 @@ def _parse_text(text: str, place: str) -> tuple[Tool, ...]:
     declared = cast("Sequence[Any]", tools)
     check_json(declared, place)
     try:
-        return as_tools(drop_none(declared) if _has_added_none(declared) else declared)
+        return as_tools(drop_none(declared) if has_none(declared, _NULLABLE) else declared)
     except MessageError as error:
         raise MessageError(place + error.place.removeprefix("tools"), error.reason, error.advice) from None
-
-
-def _has_added_none(value: object) -> bool:
-    """Returns True if the package `datasets` added keys with the value None.
-
-    In the schema of a tool, only `default` and `const` can be None.
-    """
-    if isinstance(value, dict):
-        items = cast("dict[str, object]", value).items()
-        return any(
-            (item is None and key not in ("default", "const")) or _has_added_none(item) for key, item in items
-        )
-    return isinstance(value, list) and any(map(_has_added_none, cast("list[object]", value)))
 
 
 def dump_tools_column(sample: Sample, *, as_text: bool = False) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NoReturn, cast
 
@@ -17,9 +17,9 @@ from agentkit.reprs import shorten, shorten_repr
 
 __all__ = [
     "check_json",
+    "check_object",
     "drop_none",
     "get_list",
-    "get_object",
     "get_others",
     "get_text",
     "has_none",
@@ -73,7 +73,7 @@ def get_list(values: Mapping[str, Any], key: str, place: str) -> list[Any]:
     return value  # pyright: ignore[reportUnknownVariableType] - a cast takes time
 
 
-def get_object(value: object, place: str) -> dict[str, Any]:
+def check_object(value: object, place: str) -> dict[str, Any]:
     """Returns `value` unchanged if it is a JSON object.
 
     Raises:
@@ -84,25 +84,24 @@ def get_object(value: object, place: str) -> dict[str, Any]:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def get_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) -> dict[str, Any] | None:
+def get_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) -> dict[str, Any]:
     """Returns the values whose keys are not in `keys`, for metadata or `Sample.extra`.
 
     Omits the values None and NaN, which mean that a value is missing. Bytes become base64 text, and dates become
-    text. Returns None if no values remain.
+    text.
 
     Raises:
         MessageError: JSON cannot represent a value.
     """
-    if values.keys() <= keys:
-        return None
+    if values.keys() <= keys:  # fast path
+        return {}
     others = {key: value for key, value in values.items() if key not in keys and value is not None}
-    if not others:
-        return None
-    if not is_json_safe(others):
-        others = {
-            str(key): _convert(value, f"{place}.{key}" if place else str(key)) for key, value in others.items()
-        }
-    return {key: value for key, value in others.items() if value is not None} or None
+    if is_json_safe(others):
+        return others
+    converted = {
+        str(key): _convert(value, f"{place}.{key}" if place else str(key)) for key, value in others.items()
+    }
+    return {key: value for key, value in converted.items() if value is not None}
 
 
 def _convert(value: Any, place: str) -> Any:
@@ -142,12 +141,14 @@ def check_json(value: object, place: str) -> None:
     refuse(shorten(place, 200), reason)
 
 
-def has_none(value: object) -> bool:
-    """Returns True if a JSON value has a key with the value None, at any depth."""
+def has_none(value: object, ignored_keys: Collection[str] = ()) -> bool:
+    """Returns True if a JSON value has a key with the value None that is not in `ignored_keys`, at any depth."""
     if isinstance(value, dict):
-        items = cast("dict[str, object]", value).values()
-        return any(item is None or has_none(item) for item in items)
-    return isinstance(value, list) and any(map(has_none, cast("list[object]", value)))
+        return any(
+            (item is None and key not in ignored_keys) or has_none(item, ignored_keys)
+            for key, item in cast("dict[str, object]", value).items()
+        )
+    return isinstance(value, list) and any(has_none(item, ignored_keys) for item in cast("list[object]", value))
 
 
 def drop_none(value: Any) -> Any:

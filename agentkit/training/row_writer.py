@@ -30,12 +30,10 @@ class RowWriter(Iterator[dict[str, Any]]):
         on_loss: Literal["raise"] | Callable[[str, str], object],
     ) -> None:
         self.index = -1
-        self._name = format
         self._losses = LossLog(format)
         self._format = find_format(format)
         self._samples = iter(samples)
         self._on_loss = on_loss
-        self._first: Sample | None = None
         self._rows: list[dict[str, Any]] = []
 
     def __iter__(self) -> RowWriter:
@@ -63,11 +61,10 @@ class RowWriter(Iterator[dict[str, Any]]):
         self.index += 1
         if type(sample) is not Sample:
             check_option(f"samples[{self.index}]", sample, Sample, "Pass Sample objects.")
-        if self._first is None:
-            self._first = sample
+        self._format = self._format.select(sample)  # later samples do not change the format
         losses = self._losses
         try:
-            rows = self._format.write_rows(sample, losses, self._first)
+            rows = self._format.write_rows(sample, losses)
             if losses.omitted and callable(self._on_loss):  # "raise" names the first loss instead
                 losses.check_trained(sample)
         except InputError as error:
@@ -81,7 +78,7 @@ class RowWriter(Iterator[dict[str, Any]]):
             place = f"samples[{self.index}].{field}"
             if not callable(self._on_loss):
                 advice = "Use another format, or pass a function as on_loss."
-                raise MessageError(place, f"{reason} (format {self._name!r})", advice)
+                raise MessageError(place, f"{reason} (format {losses.format!r})", advice)
             self._on_loss(place, reason)
         return rows
 
@@ -103,7 +100,8 @@ def dump_rows(
     Rows omit the following values, and `on_loss` does not report them:
 
     - ids, timestamps, metadata and opaque state of messages and blocks, and the source of the sample. But `atif`
-      keeps timestamps, and `recording` keeps the messages unchanged.
+      keeps timestamps and the metadata that it read. `recording` keeps the messages unchanged, and the source as
+      `label`.
     - the viewer. A reply of another agent gets the weight 0 if its weight is None.
     - the name and the role of a message with tool results. Each result becomes a separate message.
     - the weight 1 of replies in formats without weights, because such formats train all replies.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias, cast
 
 from agentkit.argument_checks import check_option, check_text
@@ -33,7 +33,8 @@ class Sample:
     """Conversation for training.
 
     Attributes:
-        msgs: The conversation, as the model reads it. Replies of the model have the role `assistant`.
+        msgs: The conversation, as the model reads it. A reply is a message with tool calls, or with the role
+            `assistant` and no tool results.
         tools: Tools that the model may call.
         weights: One item for each message: a weight, or a list with one weight for each block of the message. The
             weight 1 means trained, and 0 means not trained. With None, the argument `train_on` of `tokenize`
@@ -104,26 +105,9 @@ class Sample:
         variables: object = self.extra.get("chat_template_kwargs")
         return dict(cast("dict[str, Any]", variables)) if isinstance(variables, dict) else {}
 
-    @property
-    def all_weights(self) -> tuple[MessageWeight, ...] | None:
-        """Weight of each message, or the weights of its blocks. None if no message has a weight."""
-        return cast("tuple[MessageWeight, ...] | None", self.weights)
-
     def get_weight(self, index: int) -> MessageWeight:
         """Returns the weight of the message with this index, or the weights of its blocks."""
         return None if self.weights is None else cast("MessageWeight", self.weights[index])
-
-    def as_rejected(self) -> Sample:
-        """Returns a copy whose messages are the rejected conversation, without weights and token ids.
-
-        Raises:
-            OptionError: There is no rejected conversation.
-        """
-        if not self.rejected:
-            raise OptionError(
-                "rejected", "the sample has no rejected conversation", "Pass `rejected` to `Sample()`."
-            )
-        return replace(self, msgs=self.rejected, weights=None, tokens=None, rejected=())
 
 
 def build_trusted_sample(
@@ -185,7 +169,9 @@ def _check_weight(place: str, weight: object, msg: Msg) -> MessageWeight:
         reason = f"expected one weight for each of the {len(msg.blocks)} blocks, got {len(items)}"
         raise OptionError(place, reason, _WEIGHT)
     checked = tuple(_check_number(f"{place}[{index}]", item) for index, item in enumerate(items))
-    return checked[0] if checked and len({*checked}) == 1 else checked
+    if len({*checked}) > 1:
+        return checked
+    return checked[0] if checked else None
 
 
 def _check_number(place: str, weight: object) -> Weight:

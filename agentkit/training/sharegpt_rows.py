@@ -16,9 +16,9 @@ from agentkit.training.chat_message_reader import MASKS, ChatMessageReader, buil
 from agentkit.training.chat_message_writer import write_url
 from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
 from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import RowFormat, refuse_format, replace_weighted_system, split_columns
+from agentkit.training.row_format import RowFormat, create_format_error, split_columns
 from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools, read_tools
-from agentkit.training.row_values import get_list, get_object, get_text, parse_if_text, refuse
+from agentkit.training.row_values import check_object, get_list, get_text, parse_if_text, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 
 __all__ = ["SHAREGPT", "read_sharegpt"]
@@ -34,7 +34,7 @@ _IMAGE: Final = "<image>"
 """Text that stands for the next image of the row."""
 
 
-def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
+def read_sharegpt(row: dict[str, Any]) -> Sample:
     """Returns the sample of a row.
 
     The key `from` of a turn names the speaker: `human`, `gpt` or `system`. As in LLaMA-Factory, a turn from
@@ -54,12 +54,10 @@ def read_sharegpt(row: dict[str, Any], system: str | None) -> Sample:
     msgs = reader.messages.content.place_images(msgs)
     prompt = get_text(row, "system", "")
     extra = split_columns(row, _COLUMNS)
-    if prompt and system is None:
-        if any(msg.role == "system" and not msg.tool_results for msg in msgs):
-            extra["system"] = prompt  # as in LLaMA-Factory, the system turns are used instead
-        else:
-            system = prompt
-    msgs, weights = replace_weighted_system(msgs, weights, system)
+    if prompt and any(msg.features & Feature.SYSTEM for msg in msgs):
+        extra["system"] = prompt  # as in LLaMA-Factory, the system turns are used instead
+    elif prompt:
+        msgs, weights = [Msg("system", prompt, "system"), *msgs], [None, *weights]
     return build_trusted_sample(tuple(msgs), read_tools(row), weights, extra)
 
 
@@ -71,7 +69,7 @@ class _TurnReader:
         self.weights: list[MessageWeight] = []
 
     def read(self, value: object, place: str) -> Msg:
-        turn = get_object(value, place)
+        turn = check_object(value, place)
         names = ("from" if "from" in turn else "role", "value" if "value" in turn else "content")
         speaker, text = turn.get(names[0]), get_text(turn, names[1], place)
         if turn.get(names[1]) is None:
@@ -113,11 +111,11 @@ class _TurnReader:
 # -- writing -----------------------------------------------------------------------------------------------------
 
 
-def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any]:
-    losses.check_fields(sample, "tokens", "rejected")
+def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
+    losses.note_fields(sample, "tokens", "rejected")
     if any(msg.features & Feature.TOOL for msg in sample.msgs):
-        losses.check_tool_names(sample.msgs)
-        _check_results(sample, losses)
+        losses.note_tool_names(sample.msgs)
+        _note_results(sample, losses)
     images: list[str] = []
     turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
     row: dict[str, Any] = {"conversations": turns}
@@ -138,60 +136,59 @@ def _write_message(sample: Sample, index: int, losses: LossLog, images: list[str
     content = msg.content
     place = f"msgs[{index}]"
     if not msg.features & Feature.RESULT:
-        losses.check_name(msg, sample.viewer, place)
+        losses.note_name(msg, sample.viewer, place)
         if isinstance(content, str) and weight is None and _IMAGE not in content:  # fast path
             return [{"from": _SPEAKERS[msg.role], "value": content}]
     else:
-        losses.check_results(msg, weight, place)
+        losses.note_results(msg, weight, place)
         return [
             {"from": "observation", "value": _write_result(block, losses, place)} for block in msg.tool_results
         ]
-    losses.check_refusal(msg, place)
+    losses.note_refusal(msg, place)
     turns: list[dict[str, Any]] = []
     text = _write_blocks(msg, losses, place, images)
     calls = [{"name": call.name, "arguments": call.copy_input()} for call in msg.tool_uses]
     if text or not calls:
         turns.append({"from": "gpt" if calls else _SPEAKERS[msg.role], "value": text})
     if calls:
-        _check_calls(msg, losses, place)
+        _note_calls(msg, losses, place)
         value = _ENCODER.encode(calls[0] if len(calls) == 1 else calls)
         turns.append({"from": "function_call", "value": value})
     if isinstance(weight, tuple):
-        losses.check_weight(weight, place)
+        losses.note_weight(weight, place)
     elif weight is not None:
         turns = [{**turn, "weight": weight} for turn in turns]
     return turns
 
 
-def _check_calls(msg: Msg, losses: LossLog, place: str) -> None:
+def _note_calls(msg: Msg, losses: LossLog, place: str) -> None:
     if len(msg.tool_uses) < len(msg.blocks):
         losses.add(place, "a reader returns the tool calls as a separate message")
-    if msg.role != "assistant":
-        losses.add(place, f"the format has no tool calls in messages with the role {msg.role!r}")
+    losses.note_role_of_calls(msg, place)
     for call in msg.tool_uses:
-        losses.check_call(call, place, is_text=True)
+        losses.note_call(call, place, is_text=True)
 
 
 def _write_blocks(msg: Msg, losses: LossLog, place: str, images: list[str]) -> str:
     pieces: list[str] = []
     is_user = msg.role == "user" and not msg.tool_uses
     for index, block in enumerate(msg.blocks):
+        block_place = f"{place}.content[{index}]"
         if isinstance(block, TextBlock):
-            is_joined = index and isinstance(msg.blocks[index - 1], TextBlock)
-            if is_joined or (not block.text and len(msg.blocks) > 1):
-                reason = "the format cannot represent an empty text block in a message with other blocks"
-                reason = "the format joins adjacent text blocks into one text" if is_joined else reason
-                losses.add(f"{place}.content[{index}]", reason)
+            if index and isinstance(msg.blocks[index - 1], TextBlock):
+                losses.add(block_place, "the format joins adjacent text blocks into one text")
+            elif not block.text and len(msg.blocks) > 1:
+                losses.note_empty_text(block_place)
             pieces.append(block.text)
             if _IMAGE in block.text and is_user:
                 reason = f"in a user turn, the text {_IMAGE!r} stands for an image"
-                raise refuse_format(losses.format, f"{place}.content[{index}]", reason)
+                raise create_format_error(losses.format, block_place, reason)
         elif isinstance(block, ImageBlock) and is_user:
-            losses.check_source(block.source, place)
+            losses.note_source(block.source, place)
             images.append(write_url(block.source))
             pieces.append(_IMAGE)
         elif not isinstance(block, ToolUseBlock):
-            losses.add_block(block, f"{place}.content[{index}]")
+            losses.add_block(block, block_place)
     return "".join(pieces)
 
 
@@ -202,12 +199,12 @@ def _write_result(block: Any, losses: LossLog, place: str) -> str:
         losses.add_block(item, place)
         return ""
 
-    losses.check_output(block, place)
+    losses.note_output(block, place)
     output = write_output(block, write_item)
     return output if isinstance(output, str) else "\n".join(filter(None, output))
 
 
-def _check_results(sample: Sample, losses: LossLog) -> None:
+def _note_results(sample: Sample, losses: LossLog) -> None:
     """Adds a loss for each repeated call id, and for each result that a reader would assign to a wrong tool call.
 
     The format has no call ids. A reader assigns the results to the open tool calls in order.

@@ -6,6 +6,7 @@ therefore becomes several rows with a prompt and a completion.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from agentkit.json_values import copy_json
@@ -15,7 +16,7 @@ from agentkit.training.chat_rows import CHAT_COLUMNS, create_chat_sample, read_c
 from agentkit.training.content_reader import ContentReader
 from agentkit.training.loss_log import LossLog
 from agentkit.training.preference_rows import read_preference, write_preference
-from agentkit.training.row_formats import RowFormat, refuse_format
+from agentkit.training.row_format import RowFormat, create_format_error
 from agentkit.training.row_tools import dump_tools_column
 from agentkit.training.row_values import is_missing, refuse
 from agentkit.training.sample import MessageWeight, Sample, is_reply
@@ -26,13 +27,13 @@ __all__ = ["TRL"]
 _COLUMNS: Final = (*CHAT_COLUMNS, "prompt", "completion", "chosen", "rejected", "conversations")
 
 
-def _read(row: dict[str, Any], system: str | None) -> Sample:
+def _read(row: dict[str, Any]) -> Sample:
     if not is_missing(row.get("chosen")) or not is_missing(row.get("rejected")):
-        return read_preference(row, system)
+        return read_preference(row)
     if not is_missing(row.get("conversations")):
-        return read_sharegpt(row, system)
+        return read_sharegpt(row)
     if not is_missing(row.get("messages")):
-        return read_chat(row, system)
+        return read_chat(row)
     reader = ChatMessageReader(ContentReader.from_row(row))
     prompt = reader.read_column(row, "prompt", "user")
     completion = reader.read_column(row, "completion", "assistant")
@@ -40,21 +41,21 @@ def _read(row: dict[str, Any], system: str | None) -> Sample:
         refuse("prompt", "the row has no messages and no prompt")
     msgs = reader.content.place_images([*prompt, *completion])
     weights: list[MessageWeight] = [
-        int(index >= len(prompt)) if weight is None and msg.role == "assistant" else weight
+        int(index >= len(prompt)) if weight is None and is_reply(msg) else weight
         for index, (msg, weight) in enumerate(zip(msgs, reader.weights, strict=True))
     ]
-    return create_chat_sample(row, msgs, weights, system, _COLUMNS)
+    return create_chat_sample(row, msgs, weights, _COLUMNS)
 
 
-def _write(sample: Sample, losses: LossLog, first: Sample) -> dict[str, Any] | list[dict[str, Any]]:
+def _write(sample: Sample, losses: LossLog, *, has_completions: bool) -> dict[str, Any] | list[dict[str, Any]]:
     if sample.rejected:
-        return write_preference(sample, losses, first)
-    losses.check_fields(sample, "tokens")
+        return write_preference(sample, losses)
+    losses.note_fields(sample, "tokens")
     writer = ChatMessageWriter(losses, text_arguments=False, has_openai_fields=False)
     tools = dump_tools_column(sample, as_text=True)
-    if first.weights is not None and _has_completions(first):
+    if has_completions:
         return [{**row, **tools, **sample.extra} for row in _write_completions(sample, writer)]
-    return {"messages": writer.write_all(sample.msgs, sample.all_weights), **tools, **sample.extra}
+    return {"messages": writer.write_sample(sample), **tools, **sample.extra}
 
 
 def _has_completions(first: Sample) -> bool:
@@ -74,7 +75,7 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
         )
         trained.remove(0)
     if not trained:
-        raise refuse_format(
+        raise create_format_error(
             losses.format, "weights", "no reply is trained, but a completion needs a trained reply"
         )
     for index in range(trained[-1] + 1, len(sample.msgs)):
@@ -86,7 +87,7 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
     for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):
         weight = sample.get_weight(index)
         if not is_reply(msg) or isinstance(weight, tuple):  # a row trains exactly the reply in `completion`
-            losses.check_weight(weight, f"msgs[{index}]")
+            losses.note_weight(weight, f"msgs[{index}]")
         written.append(writer.write(msg, None, "msgs", index))
     prompts = [[message for messages in written[:index] for message in messages] for index in trained]
     return [
@@ -103,9 +104,16 @@ def _list_trained(sample: Sample) -> list[int]:
     return [index for index in _list_replies(sample) if sample.get_weight(index) != 0]
 
 
-TRL: Final = RowFormat(_COLUMNS, _read, _write)
+class _TRLFormat(RowFormat):
+    """Format whose rows have messages, or prompts and completions."""
+
+    def select(self, first: Sample) -> RowFormat:
+        return RowFormat(self.columns, self.read, partial(_write, has_completions=_has_completions(first)))
+
+
+TRL: Final = _TRLFormat(_COLUMNS, _read, partial(_write, has_completions=False))
 """Rows of trl: `messages`, or `prompt` and `completion`, or `chosen` and `rejected`.
 
-trl trains all messages of a completion, also those of users and tools. It trains the replies in `messages` only if
-its option `assistant_only_loss` is set (trl 1.16: `SFTTrainer._prepare_dataset`).
+trl trains all messages of a completion, also those of users and tools. trl trains all messages in `messages` too,
+unless its option `assistant_only_loss` is set (trl 1.16: `SFTTrainer._prepare_dataset`).
 """

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -27,9 +28,10 @@ from agentkit import (
 )
 from agentkit.chat_templates import ChatTemplate
 from agentkit.cli.files import encode_row
-from agentkit.training import load_rows, samples_from_log
+from agentkit.training import Sample, load_rows, samples_from_log
 from tests.cases import each_case
 from tests.cli.test_cli import call as call_command
+from tests.training.templates import UNMARKED, create_tokenizer
 
 Call: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -149,7 +151,7 @@ def test_an_unreadable_log_is_refused_and_the_next_is_read(call: Call, log: Path
     code, out, err = call("export", str(missing), str(log), "--format", "openai")
     assert (code, len(read_rows(out))) == (2, 1)
     assert err.splitlines() == [
-        f"{missing}: agentkit: {missing}: read failed (No such file or directory). Pass a readable file.",
+        f"agentkit: {missing}: read failed (No such file or directory). Pass a readable file.",
         "1 samples, 1 refused, 0 losses",
     ]
 
@@ -164,8 +166,16 @@ def test_a_refused_sample_does_not_end_its_conversation(call: Call, tmp_path: Pa
     assert code == 2
     assert [row["messages"][-1]["content"] for row in read_rows(out)] == ["Here.", "Yes.", "Here."]
     refused, summary = err.splitlines()
-    assert refused.startswith(f"{path}, line 1, msgs[3]: agentkit: msgs[3]: the server returned 1 token ids")
+    assert refused.startswith(f"agentkit: {path}, line 1: msgs[3]: the server returned 1 token ids")
     assert summary == "3 samples, 1 refused, 0 losses"
+
+
+def test_an_error_in_the_prompt_of_a_reply_names_both_messages(call: Call, tmp_path: Path) -> None:
+    used = Msg("Friday", [ToolUseBlock("c1", "look", {})], "assistant")
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(dump_messages([MSGS[1], MSGS[3], used])), "utf-8")
+    _, _, err = call("export", str(path), "--format", "openai", "--viewer", "Friday", "--template", "chatml")
+    assert err.startswith(f"agentkit: {path}: msgs[2]: msgs[1]: the chat template")
 
 
 @pytest.mark.slow
@@ -203,6 +213,20 @@ def test_only_the_last_reply_is_trained(call: Call, log: Path) -> None:
     assert weights == [None, None, 0, 0, None, 1]
 
 
+def test_the_replies_of_a_conversation_are_listed_once(
+    call: Call, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Sample] = []
+
+    def list_replies(sample: Sample) -> tuple[int, ...]:
+        listed.append(sample)
+        return (2, 3, 5)
+
+    monkeypatch.setattr(Sample, "replies", property(list_replies))
+    call("export", str(log), "--format", "openai", "--train-on", "last")
+    assert len(listed) == 1  # the time of a search for each message grows with the square of their number
+
+
 def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, tmp_path: Path) -> None:
     tokenizer = cast("Any", tokenizers).Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
@@ -218,9 +242,9 @@ def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, 
     refused, invalid, unwritten, summary, *reasons = err.splitlines()
     assert code == 2
     assert [row["output"] for row in read_rows(out)] == ["Here."]
-    assert refused.startswith(f"{path}, line 1: agentkit: samples[0]")
-    assert invalid.startswith(f"{path}, line 3: agentkit: input: the text is not JSON")
-    assert unwritten.startswith(f"{path}, line 4: agentkit: msgs[1]: the chat template")
+    assert refused.startswith(f"agentkit: {path}, line 1: samples[0]")
+    assert invalid.startswith(f"agentkit: {path}, line 3: input: the text is not JSON")
+    assert unwritten.startswith(f"agentkit: {path}, line 4: msgs[1]: the chat template")
     trained = len("Here.</s>")
     assert summary == f"1 samples, {trained} trained tokens, 1 cut, 3 refused, 2 losses"
     assert reasons == [
@@ -231,7 +255,7 @@ def test_the_summary_counts_tokens_losses_and_refused_conversations(call: Call, 
     assert [row["output"] for row in read_rows(out)] == ["Here."]
     *_, unwritten, summary, _, _ = err.splitlines()
     assert unwritten == (
-        f"{path}, line 4: agentkit: samples[1].msgs[1]: the format 'alpaca' has no field for the content of the "
+        f"agentkit: {path}, line 4: samples[1].msgs[1]: the format 'alpaca' has no field for the content of the "
         "trained reply. Use another format, or remove the reply."
     )
     assert summary == "1 samples, 3 refused, 2 losses"
@@ -255,7 +279,7 @@ def test_what_the_template_does_not_write_is_counted(call: Call, tmp_path: Path)
         code, out, err = call("export", str(path), *options)
         assert (code, len(read_rows(out))) == (2, 1)
         refused, summary, *reasons = err.splitlines()
-        assert refused.startswith(f"{path}, msgs[3]: agentkit: msgs[3]: the chat template")
+        assert refused.startswith(f"agentkit: {path}: msgs[3]: the chat template")
         assert "does not write the tool calls of the reply" in refused
         assert summary.startswith("1 samples")
         assert summary.endswith(f"1 refused, {counts}")
@@ -263,6 +287,35 @@ def test_what_the_template_does_not_write_is_counted(call: Call, tmp_path: Path)
         assert any("does not write the declarations of tools" in reason for reason in reasons)
     assert any("writes no stop token after the reply" in reason for reason in reasons)
     assert any("does not write this content of a trained reply" in reason for reason in reasons)
+
+
+def test_declarations_of_tools_that_the_template_does_not_write_are_counted(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**dump_messages(MSGS), "tools": [{"name": "look"}]}), "utf-8")
+    for options in ((), ("--viewer", "Friday")):
+        code, _, err = call("export", str(path), "--format", "openai", "--template", "chatml", *options)
+        summary, reason = err.splitlines()
+        assert (code, summary[1:]) == (0, " samples, 0 refused, 1 losses")
+        assert reason.startswith("  1 × the chat template")
+        assert reason.endswith("does not write the declarations of tools")
+
+
+def test_recorded_token_ids_of_another_text_are_refused(call: Call, tmp_path: Path) -> None:
+    tokenizer: Any = create_tokenizer(["Here."])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "chat_template.jinja").write_text(UNMARKED.jinja or "", "utf-8")
+    path = tmp_path / "logs.jsonl"
+    texts = ("Here.", "nonsense")
+    recorded = [{"token_ids": tokenizer.encode(text, add_special_tokens=False).ids} for text in texts]
+    logs = [dump_messages([MSGS[1], replace(MSGS[2], metadata=metadata)]) for metadata in recorded]
+    path.write_text("\n".join(map(json.dumps, logs)), "utf-8")
+    options = ("--format", "openai", "--viewer", "Friday", "--template", str(tmp_path))
+    code, out, err = call("export", str(path), *options)
+    refused, summary, *_ = err.splitlines()
+    assert (code, len(read_rows(out))) == (2, 1)
+    assert refused.startswith(f"agentkit: {path}, line 2: msgs[1]: the recorded token ids decode to the text")
+    assert summary.startswith("1 samples, ")
+    assert "1 refused" in summary
 
 
 @each_case(

@@ -30,13 +30,13 @@ from agentkit import (
 )
 from agentkit.messages.sources import source_from_url
 from agentkit.training import Sample, dump_rows, load_rows
-from agentkit.training.row_formats import FORMAT_NAMES
+from agentkit.training.row_formats import FORMATS
 from agentkit.training.sample import is_reply
 from tests.cases import each_case
 from tests.conversations import histories
 from tests.profiles import examples
 
-_FORMATS: Final = [name for name in FORMAT_NAMES if name != "stanford_alpaca"]
+_FORMATS: Final = [name for name in FORMATS if name != "stanford_alpaca"]
 """All formats but one whose messages of users have fixed texts."""
 _URL: Final = "https://example.org/a.png"
 _DATA: Final = "iVBORw0KGgo="
@@ -273,7 +273,7 @@ def test_a_weight_of_a_text_beside_a_result_is_a_loss_in_a_prompt() -> None:
     [loaded] = load_rows(
         "trl", [json.dumps(row) for row in dump_rows("trl", [Sample(msgs, weights=(None, None, 1))])]
     )
-    assert [weight for weight in loaded.all_weights or () if weight is not None] == [0, 1]
+    assert [weight for weight in loaded.weights or () if weight is not None] == [0, 1]
 
 
 def test_a_value_that_cannot_be_written_is_an_error() -> None:

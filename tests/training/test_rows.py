@@ -33,8 +33,8 @@ from agentkit import (
     VideoBlock,
 )
 from agentkit.tools.tool import as_tools
-from agentkit.training import Sample, dump_rows, load_rows
-from agentkit.training.row_formats import FORMAT_NAMES
+from agentkit.training import Sample, dump_rows, load_rows, samples_from_log
+from agentkit.training.row_formats import FORMATS
 from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers.mangling import mangled
@@ -464,10 +464,10 @@ SAMPLES: Final[dict[str, st.SearchStrategy[Sample]]] = {
 
 
 def test_each_format_has_a_round_trip() -> None:
-    assert set(SAMPLES) == set(FORMAT_NAMES)
+    assert set(SAMPLES) == set(FORMATS)
 
 
-@pytest.mark.parametrize("format", FORMAT_NAMES)
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_sample_survives_a_round_trip(format: Any) -> None:
     @given(SAMPLES[format])
     @examples(60)
@@ -764,7 +764,7 @@ def test_a_text_file_in_another_encoding_is_an_error(tmp_path: Path) -> None:
         assert list(rows) == []
 
 
-@pytest.mark.parametrize("format", FORMAT_NAMES)
+@pytest.mark.parametrize("format", FORMATS)
 def test_damaged_rows_are_errors_with_their_line(format: Any) -> None:
     @given(st.data())
     @examples(60)
@@ -890,6 +890,17 @@ def test_recordings_do_not_train_earlier_replies() -> None:
     assert not _dump_with_losses("recording", Sample([USER, REPLY]))[1]
 
 
+def test_recordings_of_calls_with_another_role_train_only_the_last_reply() -> None:
+    called = Msg("Friday", CALL.blocks, "user")
+    samples = [*samples_from_log([USER, called, RESULT, REPLY])]
+    loaded = load("recording", *dump("recording", *samples))
+    assert [sample.weights for sample in loaded] == [(None, 1), (None, 0, None, 1)]
+    assert [sample.msgs for sample in loaded] == [sample.msgs for sample in samples]
+    call_of_system = Sample([USER, replace(called, role="system")])
+    (replaced,) = load("recording", *dump("recording", call_of_system), system="Hm.")
+    assert replaced.msgs[1:] == call_of_system.msgs
+
+
 def test_recordings_have_recorded_tokens() -> None:
     metadata: dict[str, Any] = {"reply": {"token_ids": [7, 8], "usage": {"output_tokens": 2}}}
     reply = Msg("assistant", "There.", "assistant", metadata=metadata)
@@ -927,6 +938,20 @@ def test_a_prompt_that_both_conversations_repeat_is_read_once() -> None:
     (sample,) = load("preference", {"prompt": "Where?", **sides})
     assert list(sample.msgs) == [USER, REPLY]
     assert [msg.text for msg in sample.rejected] == ["Where?", "No."]
+
+
+def test_a_prompt_that_a_later_message_repeats_is_read() -> None:
+    user = {"role": "user", "content": "Continue."}
+    chosen, rejected = (
+        [{"role": "assistant", "content": "Part 1."}, user, {"role": "assistant", "content": "Part 2."}],
+        [{"role": "assistant", "content": "No."}],
+    )
+    (sample,) = load("preference", {"prompt": "Continue.", "chosen": chosen, "rejected": rejected})
+    assert [msg.text for msg in sample.msgs] == ["Continue.", "Part 1.", "Continue.", "Part 2."]
+    assert [msg.text for msg in sample.rejected] == ["Continue.", "No."]
+    chosen = [{"role": "system", "content": "Be brief."}, user, *chosen]
+    (sample,) = load("preference", {"prompt": "Continue.", "chosen": chosen, "rejected": rejected})
+    assert [msg.text for msg in sample.msgs] == ["Be brief.", "Continue.", "Part 1.", "Continue.", "Part 2."]
 
 
 # -- values of rows that are easy to lose ------------------------------------------------------------------------
@@ -1073,7 +1098,7 @@ def _list_values(sample: Sample) -> str:
 
 @each_case(("format", "row"), [*_ALL_ROWS.items()])
 def test_a_value_anywhere_in_a_row_is_kept_or_refused(format: Any, row: dict[str, Any]) -> None:
-    format = "preference" if format not in FORMAT_NAMES else format
+    format = "preference" if format not in FORMATS else format
     for (*parents, key), value in product([*_list_places(row)][1:], ("unique", ["unique"], {"unique": 1})):
         changed: Any = copy.deepcopy(row)
         reduce(getitem, parents, changed)[key] = value

@@ -41,17 +41,16 @@ def test_weights_are_stored_in_one_form() -> None:
     assert Sample(MSGS).get_weight(1) is None
 
 
+def test_a_reply_without_blocks_has_no_weights_of_blocks() -> None:
+    msgs = [MSGS[0], Msg("Friday", [], "assistant")]
+    assert Sample(msgs, weights=[None, []]).weights is None
+    assert Sample(msgs, weights=[0, []]).weights == (0, None)
+
+
 def test_replies_are_those_of_the_viewer() -> None:
     msgs = [*MSGS, Msg("Eve", "Hm.", "assistant")]
     assert Sample(msgs).replies == (1, 2)
     assert Sample(msgs, viewer="Eve").replies == (2,)
-
-
-def test_the_rejected_conversation_is_a_sample() -> None:
-    sample = Sample(MSGS, weights=[0, 1], rejected=MSGS[:1])
-    assert sample.as_rejected() == Sample(MSGS[:1])
-    with pytest.raises(OptionError, match="no rejected"):
-        Sample(MSGS).as_rejected()
 
 
 @each_case(
