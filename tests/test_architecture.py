@@ -361,7 +361,7 @@ PROVIDER_NAMES: Final = {
     "testing/scripted.py": "default provider of a ScriptedModel",
     "tokens/model_encodings.py": "patterns of model names",
     "tokens/media_tokens.py": "patterns of model names",
-    "training/row_formats.py": "formats of training data",
+    "training/rows/row_formats.py": "formats of training data",
 }
 """Modules and packages of the core that name a provider, each with the reason."""
 

@@ -27,7 +27,7 @@ from agentkit.training.sample import Weight, build_trusted_sample, is_reply
 
 if TYPE_CHECKING:
     from agentkit.chat_templates import ChatTemplate
-    from agentkit.training.row_formats import FormatName
+    from agentkit.training.rows.row_formats import FormatName
     from agentkit.training.text_encoder import TokenizerLike
     from agentkit.training.trained_spans import TrainOn
 

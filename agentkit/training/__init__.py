@@ -3,7 +3,8 @@ r"""Training data: samples from logs and data sets, their token ids, and the tok
 Input: a conversation as a `Sample`, the chat template and the tokenizer of a model. Output: token ids with a loss
 mask, or rows of a data set. Samples come from the log of an agent, or from rows in a format of another library.
 
-Read `sample` first, then `tokenization` and `reply_spans`. `row_reader` and `row_writer` convert rows.
+Read `sample` first, then `tokenization`, `trained_spans` and `reply_spans`. `generation_prompt` finds the text
+before a reply, and `stop_tokens` the token after it. `log_samples` reads logs. The package `rows` converts rows.
 
 Example:
     >>> from agentkit.training import dump_rows, load_rows
@@ -22,9 +23,9 @@ from agentkit.lazy_names import import_on_first_use
 if TYPE_CHECKING:
     from agentkit.training.log_samples import samples_from_log as samples_from_log
     from agentkit.training.rewritten_turns import split_rewritten as split_rewritten
-    from agentkit.training.row_reader import RowReader as RowReader
-    from agentkit.training.row_reader import load_rows as load_rows
-    from agentkit.training.row_writer import dump_rows as dump_rows
+    from agentkit.training.rows.row_reader import RowReader as RowReader
+    from agentkit.training.rows.row_reader import load_rows as load_rows
+    from agentkit.training.rows.row_writer import dump_rows as dump_rows
     from agentkit.training.sample import Sample as Sample
     from agentkit.training.text_encoder import Encode as Encode
     from agentkit.training.tokenization import TokenizedSample as TokenizedSample
@@ -35,8 +36,8 @@ else:
         {
             "agentkit.training.log_samples": "samples_from_log",
             "agentkit.training.rewritten_turns": "split_rewritten",
-            "agentkit.training.row_reader": "RowReader load_rows",
-            "agentkit.training.row_writer": "dump_rows",
+            "agentkit.training.rows.row_reader": "RowReader load_rows",
+            "agentkit.training.rows.row_writer": "dump_rows",
             "agentkit.training.sample": "Sample",
             "agentkit.training.text_encoder": "Encode",
             "agentkit.training.tokenization": "TokenizedSample tokenize",

@@ -30,7 +30,7 @@ from agentkit import (
 )
 from agentkit.messages.sources import source_from_url
 from agentkit.training import Sample, dump_rows, load_rows
-from agentkit.training.row_formats import FORMATS
+from agentkit.training.rows.row_formats import FORMATS
 from agentkit.training.sample import is_reply
 from tests.cases import each_case
 from tests.conversations import histories

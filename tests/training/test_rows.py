@@ -34,7 +34,7 @@ from agentkit import (
 )
 from agentkit.tools.tool import as_tools
 from agentkit.training import Sample, dump_rows, load_rows, samples_from_log
-from agentkit.training.row_formats import FORMATS
+from agentkit.training.rows.row_formats import FORMATS
 from tests.cases import each_case
 from tests.profiles import examples
 from tests.providers.mangling import mangled

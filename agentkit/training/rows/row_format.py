@@ -8,8 +8,8 @@ from typing import Any
 
 from agentkit.errors import MessageError
 from agentkit.json_values import copy_json
-from agentkit.training.loss_log import LossLog
-from agentkit.training.row_values import get_others
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.row_values import get_others
 from agentkit.training.sample import Sample, is_reply
 
 __all__ = ["RowFormat", "create_format_error", "split_columns"]

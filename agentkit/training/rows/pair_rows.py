@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple, cast
 
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
-from agentkit.training.content_reader import ContentReader
-from agentkit.training.loss_log import LossLog
-from agentkit.training.row_format import RowFormat, create_format_error, split_columns
-from agentkit.training.row_values import get_list, get_text, refuse
+from agentkit.training.rows.content_reader import ContentReader
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.row_format import RowFormat, create_format_error, split_columns
+from agentkit.training.rows.row_values import get_list, get_text, refuse
 from agentkit.training.sample import Sample
 
 __all__ = ["ALPACA", "INPUT_OUTPUT", "PROMPT_COMPLETION", "STANFORD_ALPACA"]

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from agentkit.argument_checks import check_option
 from agentkit.errors import InputError, MessageError, OptionError
-from agentkit.training.loss_log import LossLog
-from agentkit.training.row_formats import FormatName, find_format
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.row_formats import FormatName, find_format
 from agentkit.training.sample import Sample
 
 __all__ = ["RowWriter", "dump_rows"]

@@ -10,10 +10,10 @@ from agentkit.json_values import as_object
 from agentkit.messages.serialization import dump_message, dump_messages, load_message
 from agentkit.tools.tool import as_tools
 from agentkit.training.log_samples import find_token_ids
-from agentkit.training.loss_log import LossLog
-from agentkit.training.row_format import RowFormat, create_format_error, split_columns
-from agentkit.training.row_tools import dump_tools_column
-from agentkit.training.row_values import get_text, parse_if_text, refuse
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.row_format import RowFormat, create_format_error, split_columns
+from agentkit.training.rows.row_tools import dump_tools_column
+from agentkit.training.rows.row_values import get_text, parse_if_text, refuse
 from agentkit.training.sample import Sample, is_reply
 
 __all__ = ["RECORDING"]

@@ -13,8 +13,8 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Source, URLSource
 from agentkit.tools.error_marks import ERROR_MARK, split_error_mark
-from agentkit.training.content_reader import is_refusal
-from agentkit.training.row_values import has_none
+from agentkit.training.rows.content_reader import is_refusal
+from agentkit.training.rows.row_values import has_none
 from agentkit.training.sample import MessageWeight, Sample, is_reply
 
 __all__ = ["LossLog"]

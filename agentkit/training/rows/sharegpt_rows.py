@@ -12,13 +12,13 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import write_output
-from agentkit.training.chat_message_reader import MASKS, ChatMessageReader, build_msg, read_weight
-from agentkit.training.chat_message_writer import write_url
-from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
-from agentkit.training.loss_log import LossLog
-from agentkit.training.row_format import RowFormat, create_format_error, split_columns
-from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools, read_tools
-from agentkit.training.row_values import check_object, get_list, get_text, parse_if_text, refuse
+from agentkit.training.rows.chat_message_reader import MASKS, ChatMessageReader, build_msg, read_weight
+from agentkit.training.rows.chat_message_writer import write_url
+from agentkit.training.rows.content_reader import IMAGE_COLUMNS, ContentReader
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.row_format import RowFormat, create_format_error, split_columns
+from agentkit.training.rows.row_tools import TOOL_COLUMNS, dump_tools, read_tools
+from agentkit.training.rows.row_values import check_object, get_list, get_text, parse_if_text, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 
 __all__ = ["SHAREGPT", "read_sharegpt"]

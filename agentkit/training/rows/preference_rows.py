@@ -8,13 +8,13 @@ from itertools import takewhile
 from typing import Any, Final, cast
 
 from agentkit.messages.message import Msg
-from agentkit.training.chat_message_reader import ChatMessageReader
-from agentkit.training.chat_message_writer import ChatMessageWriter
-from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
-from agentkit.training.loss_log import LossLog
-from agentkit.training.row_format import RowFormat, create_format_error, split_columns
-from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools_column, read_tools
-from agentkit.training.row_values import check_object, refuse
+from agentkit.training.rows.chat_message_reader import ChatMessageReader
+from agentkit.training.rows.chat_message_writer import ChatMessageWriter
+from agentkit.training.rows.content_reader import IMAGE_COLUMNS, ContentReader
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.row_format import RowFormat, create_format_error, split_columns
+from agentkit.training.rows.row_tools import TOOL_COLUMNS, dump_tools_column, read_tools
+from agentkit.training.rows.row_values import check_object, refuse
 from agentkit.training.sample import MessageWeight, Sample, is_reply
 
 __all__ = ["PREFERENCE", "read_preference", "write_preference"]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agentkit.messages.message import Msg
-from agentkit.training.chat_message_reader import ChatMessageReader
-from agentkit.training.chat_message_writer import ChatMessageWriter
-from agentkit.training.content_reader import IMAGE_COLUMNS, ContentReader
-from agentkit.training.loss_log import LossLog
-from agentkit.training.row_format import RowFormat, split_columns
-from agentkit.training.row_tools import TOOL_COLUMNS, dump_tools_column, read_tools
-from agentkit.training.row_values import get_list, refuse
+from agentkit.training.rows.chat_message_reader import ChatMessageReader
+from agentkit.training.rows.chat_message_writer import ChatMessageWriter
+from agentkit.training.rows.content_reader import IMAGE_COLUMNS, ContentReader
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.row_format import RowFormat, split_columns
+from agentkit.training.rows.row_tools import TOOL_COLUMNS, dump_tools_column, read_tools
+from agentkit.training.rows.row_values import get_list, refuse
 from agentkit.training.sample import MessageWeight, Sample, build_trusted_sample
 
 __all__ = ["CHAT_COLUMNS", "OPENAI", "create_chat_sample", "read_chat"]

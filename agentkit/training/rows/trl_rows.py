@@ -10,17 +10,17 @@ from functools import partial
 from typing import Any, Final
 
 from agentkit.json_values import copy_json
-from agentkit.training.chat_message_reader import ChatMessageReader
-from agentkit.training.chat_message_writer import ChatMessageWriter
-from agentkit.training.chat_rows import CHAT_COLUMNS, create_chat_sample, read_chat
-from agentkit.training.content_reader import ContentReader
-from agentkit.training.loss_log import LossLog
-from agentkit.training.preference_rows import read_preference, write_preference
-from agentkit.training.row_format import RowFormat, create_format_error
-from agentkit.training.row_tools import dump_tools_column
-from agentkit.training.row_values import is_missing, refuse
+from agentkit.training.rows.chat_message_reader import ChatMessageReader
+from agentkit.training.rows.chat_message_writer import ChatMessageWriter
+from agentkit.training.rows.chat_rows import CHAT_COLUMNS, create_chat_sample, read_chat
+from agentkit.training.rows.content_reader import ContentReader
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.preference_rows import read_preference, write_preference
+from agentkit.training.rows.row_format import RowFormat, create_format_error
+from agentkit.training.rows.row_tools import dump_tools_column
+from agentkit.training.rows.row_values import is_missing, refuse
+from agentkit.training.rows.sharegpt_rows import read_sharegpt
 from agentkit.training.sample import MessageWeight, Sample, is_reply
-from agentkit.training.sharegpt_rows import read_sharegpt
 
 __all__ = ["TRL"]
 

@@ -17,7 +17,7 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_messages
 from agentkit.reprs import describe_value, shorten_repr
-from agentkit.training.row_formats import FormatName, find_format
+from agentkit.training.rows.row_formats import FormatName, find_format
 from agentkit.training.sample import Sample
 
 __all__ = ["RowReader", "load_rows"]

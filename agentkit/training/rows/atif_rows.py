@@ -16,12 +16,12 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
 from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import write_output
-from agentkit.training.chat_message_reader import ChatMessageReader, read_weight
-from agentkit.training.content_reader import join_blocks
-from agentkit.training.loss_log import LossLog
-from agentkit.training.row_format import RowFormat, split_columns
-from agentkit.training.row_tools import dump_tools, parse_tools
-from agentkit.training.row_values import check_object, get_list, get_others, get_text, is_missing, refuse
+from agentkit.training.rows.chat_message_reader import ChatMessageReader, read_weight
+from agentkit.training.rows.content_reader import join_blocks
+from agentkit.training.rows.loss_log import LossLog
+from agentkit.training.rows.row_format import RowFormat, split_columns
+from agentkit.training.rows.row_tools import dump_tools, parse_tools
+from agentkit.training.rows.row_values import check_object, get_list, get_others, get_text, is_missing, refuse
 from agentkit.training.sample import Sample, Weight, is_reply
 
 __all__ = ["ATIF"]

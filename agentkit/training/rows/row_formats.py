@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from agentkit.argument_checks import check_choice
-from agentkit.training.atif_rows import ATIF
-from agentkit.training.chat_rows import OPENAI
-from agentkit.training.pair_rows import ALPACA, INPUT_OUTPUT, PROMPT_COMPLETION, STANFORD_ALPACA
-from agentkit.training.preference_rows import PREFERENCE
-from agentkit.training.recording_rows import RECORDING
-from agentkit.training.row_format import RowFormat
-from agentkit.training.sharegpt_rows import SHAREGPT
-from agentkit.training.trl_rows import TRL
+from agentkit.training.rows.atif_rows import ATIF
+from agentkit.training.rows.chat_rows import OPENAI
+from agentkit.training.rows.pair_rows import ALPACA, INPUT_OUTPUT, PROMPT_COMPLETION, STANFORD_ALPACA
+from agentkit.training.rows.preference_rows import PREFERENCE
+from agentkit.training.rows.recording_rows import RECORDING
+from agentkit.training.rows.row_format import RowFormat
+from agentkit.training.rows.sharegpt_rows import SHAREGPT
+from agentkit.training.rows.trl_rows import TRL
 
 __all__ = ["FORMATS", "FormatName", "find_format"]
 

@@ -12,7 +12,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import Base64Source, Source, URLSource, encode_base64, source_from_url
 from agentkit.reprs import shorten_repr
-from agentkit.training.row_values import check_object, get_list, get_others, get_text, refuse
+from agentkit.training.rows.row_values import check_object, get_list, get_others, get_text, refuse
 
 __all__ = ["ContentReader", "IMAGE_COLUMNS", "is_refusal", "join_blocks"]
 

@@ -13,8 +13,8 @@ from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResult
 from agentkit.messages.message import Msg, Role, build_trusted
 from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import split_error_mark
-from agentkit.training.content_reader import ContentReader, join_blocks
-from agentkit.training.row_values import (
+from agentkit.training.rows.content_reader import ContentReader, join_blocks
+from agentkit.training.rows.row_values import (
     check_json,
     check_object,
     drop_none,

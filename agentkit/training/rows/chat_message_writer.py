@@ -19,8 +19,8 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, Source
 from agentkit.tools.error_marks import write_output
-from agentkit.training.content_reader import is_refusal
-from agentkit.training.loss_log import LossLog
+from agentkit.training.rows.content_reader import is_refusal
+from agentkit.training.rows.loss_log import LossLog
 from agentkit.training.sample import MessageWeight, Sample
 
 __all__ = ["ChatMessageWriter", "write_url"]

@@ -11,7 +11,7 @@ from agentkit.errors import MessageError
 from agentkit.json_values import as_object, copy_json
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool, as_tools, declare_tool
-from agentkit.training.row_values import check_json, drop_none, has_none, is_missing, parse_if_text, refuse
+from agentkit.training.rows.row_values import check_json, drop_none, has_none, is_missing, parse_if_text, refuse
 from agentkit.training.sample import Sample
 
 __all__ = ["TOOL_COLUMNS", "dump_tools", "dump_tools_column", "parse_tools", "read_tools"]
