@@ -68,7 +68,7 @@ def as_tokenizer(tokenizer: TokenizerLike) -> TextTokenizer:
         raise OptionError(
             "encode", f"expected a tokenizer or a function, got {shorten_repr(tokenizer, 60)}", _ADVICE
         )
-    return TextTokenizer(partial(_encode_checked, tokenizer))
+    return TextTokenizer(partial(_encode_checked, cast("Encode", tokenizer)))
 
 
 def _encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
