@@ -94,7 +94,10 @@ OPTIONAL_DEPENDENCIES: Final[dict[str, set[str]]] = {
     "models": {"httpx2"},
     "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2"},
 }
-"""Optional dependencies that a package of the core may import, each inside the function that needs it."""
+"""Optional dependencies that a package of the core may import.
+
+Each is imported inside the function that needs it, or in a module that such a function imports.
+"""
 
 
 @cache

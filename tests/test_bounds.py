@@ -199,14 +199,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 UNBOUNDED: Final = {
     "agentkit.chat_templates.builtin_templates._read",  # one entry for each built-in template
     "agentkit.jinja_environments.chat_rendering._get_environment",
-    "agentkit.jinja_environments.functions.get_namespace_class",
-    "agentkit.jinja_environments.trace_recorder._get_types",
-    "agentkit.jinja_environments.trace_recorder.get_recorded_namespace",
-    "agentkit.jinja_environments.recorded_template._get_environment",
     "agentkit.jinja_environments.yaml_texts._get_dumper_class",
-    "agentkit.jinja_environments.generation_block.get_generation_block",
-    "agentkit.jinja_environments.sandbox.get_prompt_class",
-    "agentkit.jinja_environments.sandbox.get_sandbox_class",
     "agentkit.prompts.signature_parsing.standard_types",
     "agentkit.media.safe_http._load_client",
     "agentkit.media.safe_http.tls_context",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -32,6 +33,7 @@ from agentkit.jinja_environments.chat_rendering import (
     list_literals,
     render_chat,
 )
+from agentkit.jinja_environments.functions import create_clock
 from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from agentkit.json_values import copy_json, make_json_safe
 from agentkit.messages.features import Feature
@@ -51,6 +53,8 @@ TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str
 """Function that takes the messages as dicts and a dict of all other variables, and returns the prompt text."""
 
 _RESERVED: Final = frozenset({"chat_template", "messages"})
+_OWN_VARIABLES: Final = frozenset({"add_generation_prompt", "documents", "messages", "strftime_now", "tools"})
+"""Names of variables that a special token cannot have, because the token would replace the variable."""
 _FUNCTION_ADVICE: Final = "Pass a function that takes the messages and a dict of variables."
 _MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT | Feature.RESULT_MEDIA
 
@@ -109,7 +113,7 @@ class ChatTemplate:
     def __post_init__(self) -> None:
         check_option("jinja", self.jinja, str | None, "Pass the text of a template.")
         check_option("name", self.name, str, "Pass the name of the template.")
-        check_option("control_tokens", self.control_tokens, Collection, "Pass a set of tokens.")
+        check_option("control_tokens", self.control_tokens, AbstractSet | list | tuple, "Pass a set of tokens.")
         for token in self.control_tokens:
             check_option("control_tokens", token, str, "Pass the texts of the tokens.")
         check_option("response_template", self.response_template, Mapping | None, "Pass a dict.")
@@ -117,13 +121,17 @@ class ChatTemplate:
         check_option("text_separator", self.text_separator, str)
         check_option("validates", self.validates, bool)
         check_option("function", self.function, Callable | None, _FUNCTION_ADVICE)
+        special_tokens = _copy_texts("special_tokens", self.special_tokens, "token")
+        for name in sorted(special_tokens.keys() & _OWN_VARIABLES):
+            reason = "a special token cannot have the name of a variable of chat templates"
+            raise OptionError(f"special_tokens[{name!r}]", reason, "Use another name.")
         copies: dict[str, Any] = {
-            "special_tokens": _copy_texts("special_tokens", self.special_tokens, "token"),
+            "special_tokens": special_tokens,
             "additional_templates": _copy_texts("additional_templates", self.additional_templates, "template"),
             "control_tokens": frozenset(self.control_tokens),
         }
         if self.response_template is not None:
-            copies["response_template"] = copy_json(dict(self.response_template))
+            copies["response_template"] = make_json_safe(dict(self.response_template), "response_template")
         if self.tags is not None:
             from agentkit.chat_templates.tag_templates import check_tags
 
@@ -276,8 +284,6 @@ class ChatTemplate:
             MissingExtraError: The package jinja2 is not installed.
         """
         checked = check_messages(msgs)
-        check_option("now", now, datetime | None)
-        check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
         check_option("add_generation_prompt", add_generation_prompt, bool | None)
         check_option("continue_final_message", continue_final_message, bool | str)
         check_option("validate", validate, bool | None)
@@ -287,8 +293,15 @@ class ChatTemplate:
         if self.validates if validate is None else validate:
             check_roles(checked)
         continued = "content" if continue_final_message is True else continue_final_message or None
-        guard = self._guard(on_special_tokens)
-        source, chat, written = self._prepare(checked, tools, now, variables, documents, guard, chat_template)
+        source, chat, written, guard = self._prepare(
+            checked,
+            tools=tools,
+            documents=documents,
+            now=now,
+            on_special_tokens=on_special_tokens,
+            chat_template=chat_template,
+            **variables,
+        )
         if add_generation_prompt is None:
             add_generation_prompt = not continued and chat.messages[-1]["role"] in ("user", "tool")
         chat = chat._replace(add_generation_prompt=add_generation_prompt)
@@ -348,10 +361,8 @@ class ChatTemplate:
         msgs: Sequence[Msg],
         /,
         *,
-        tools: Sequence[ToolLike] = (),
         add_generation_prompt: bool = False,
-        now: datetime | None = None,
-        **variables: Any,
+        **options: Any,
     ) -> Rendering:
         """Returns the text of a conversation and the spans of its replies.
 
@@ -359,42 +370,35 @@ class ChatTemplate:
 
         Args:
             msgs: The conversation. The method does not check the messages.
-            tools: Tools that the model may call.
             add_generation_prompt: True to end the text with the start of an assistant turn.
-            now: Time that the template reads. None means the current local time.
-            **variables: Further variables of the template.
+            **options: The options `tools`, `documents`, `now`, `on_special_tokens` and `chat_template` of
+                `render`, and further variables of the template.
 
         Raises:
+            MessageError: As for `render`.
+            OptionError: As for `render`.
             TemplateError: The template refuses the messages, or the rendering exceeds a limit.
         """
-        source, chat, _ = self._prepare(msgs, tools, now, variables)
+        source, chat, *_ = self._prepare(msgs, **options)
         return self.render_variables(source, chat._replace(add_generation_prompt=add_generation_prompt))
 
-    def create_prefix_renderer(
-        self,
-        msgs: Sequence[Msg],
-        /,
-        *,
-        tools: Sequence[ToolLike] = (),
-        now: datetime | None = None,
-        **variables: Any,
-    ) -> PrefixRenderer:
+    def create_prefix_renderer(self, msgs: Sequence[Msg], /, **options: Any) -> PrefixRenderer:
         """Returns a renderer for a conversation, and for the first messages of the conversation.
 
         The renderer counts messages as the template receives them: each tool result is a separate message.
 
         Args:
             msgs: The conversation. The method does not check the messages.
-            tools: Tools that the model may call.
-            now: Time that the template reads. None means the current local time.
-            **variables: Further variables of the template.
+            **options: As for `render_text`.
 
         Raises:
+            MessageError: As for `render`.
+            OptionError: As for `render`.
             TemplateError: The template is from `from_function`.
         """
         if self.function is not None:
             raise TemplateError(self.name, "prefix rendering requires a Jinja template, got a function")
-        source, chat, _ = self._prepare(msgs, tools, now, variables)
+        source, chat, *_ = self._prepare(msgs, **options)
         return PrefixRenderer(source, chat, self.name)
 
     def render_variables(self, source: str, chat: ChatVariables, continued: str | None = None) -> Rendering:
@@ -481,16 +485,26 @@ class ChatTemplate:
     def _prepare(
         self,
         msgs: Sequence[Msg],
-        tools: Sequence[ToolLike],
-        now: datetime | None,
-        variables: Mapping[str, Any],
+        /,
+        *,
+        tools: Sequence[ToolLike] = (),
         documents: Sequence[Mapping[str, Any]] = (),
-        guard: TextGuard | None = None,
+        now: datetime | None = None,
+        on_special_tokens: OnSpecialTokens = "keep",
         chat_template: str | None = None,
-    ) -> tuple[str, ChatVariables, WrittenMessages]:
-        """Returns the text of the template, its variables (without a generation prompt), and the messages."""
+        **variables: Any,
+    ) -> tuple[str, ChatVariables, WrittenMessages, TextGuard | None]:
+        """Prepares a rendering. See `render` for the arguments.
+
+        Returns:
+            The text of the template, its variables (without a generation prompt), the converted messages, and the
+            guard that protects texts from control tokens.
+        """
         check_names("render()", variables.keys() & _RESERVED, ())
         check_names("render()", variables.keys() & {"strftime_now"}, (), "Pass the time as `now`.")
+        check_option("now", now, datetime | None)
+        check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
+        guard = self._guard(on_special_tokens)
         source = self.choose_source(chat_template, bool(tools))
         written = self._write(msgs, guard)
         chat = ChatVariables(
@@ -502,7 +516,7 @@ class ChatTemplate:
         if guard:
             protected = {name: guard.protect_json(getattr(chat, name), name) for name in ("tools", "documents")}
             chat = chat._replace(**protected)
-        return source, chat, written
+        return source, chat, written, guard
 
     def _write(self, msgs: Sequence[Msg], guard: TextGuard | None) -> WrittenMessages:
         protect = guard.protect if guard else None
@@ -527,7 +541,7 @@ class ChatTemplate:
         return [adapt_message(message, needs_parts, text_arguments) for message in messages]
 
     def _list_variables(self, now: datetime | None, variables: Mapping[str, Any]) -> dict[str, Any]:
-        clock = {"strftime_now": now.strftime} if now else {}
+        clock = {"strftime_now": create_clock(now)} if now else {}
         return {**self.special_tokens, **(make_json_safe(variables) if variables else {}), **clock}
 
     def _media_kinds(self, msgs: Sequence[Msg]) -> frozenset[str]:

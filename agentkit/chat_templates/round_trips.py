@@ -18,13 +18,14 @@ from agentkit.chat_templates.probe_messages import (
 from agentkit.chat_templates.responses.response_template import ResponseTemplate
 from agentkit.chat_templates.template_messages import write_messages
 from agentkit.errors import AgentkitError
+from agentkit.jinja_environments.functions import create_clock
 
 if TYPE_CHECKING:
     from agentkit.chat_templates.template_probes import TemplateProbe
 
 __all__ = ["find_round_trip_losses"]
 
-_CLOCK: Final = datetime(2001, 1, 1, 1).strftime
+_CLOCK: Final = create_clock(datetime(2001, 1, 1, 1))
 _REPLIES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "text": (REPLY, ("Replyword",)),
     "thinking": (THINKING, ("Thinkingword", "Replyword")),

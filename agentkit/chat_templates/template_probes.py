@@ -31,7 +31,8 @@ from agentkit.chat_templates.template_messages import adapt_message
 from agentkit.chat_templates.template_report import TemplateReport
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
-from agentkit.jinja_environments.limits import max_steps
+from agentkit.jinja_environments.functions import create_clock
+from agentkit.jinja_environments.limits import max_steps_variable
 
 if TYPE_CHECKING:
     from agentkit.chat_templates.chat_template import ChatTemplate
@@ -237,7 +238,7 @@ class TemplateProbe:
         tools = others.pop("tools", None)
         has_prompt, source = others.pop("add_generation_prompt", False), others.pop("source", None)
         variables = {**template.special_tokens, **others}
-        limit = max_steps.set(_MAX_STEPS)
+        limit = max_steps_variable.set(_MAX_STEPS)
         try:
             if source is None:
                 source = template.choose_source(None, tools is not None)
@@ -245,7 +246,7 @@ class TemplateProbe:
         except AgentkitError:
             return None
         finally:
-            max_steps.reset(limit)
+            max_steps_variable.reset(limit)
 
     def render_text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
         """Returns the text of messages. Returns None if the template refuses them."""
@@ -325,7 +326,7 @@ class TemplateProbe:
         if template.function is None and not any("strftime_now" in source for source in sources):
             return False  # templates have no other clock
         texts = [
-            self.render_text(messages, strftime_now=now.strftime, tools=tools)
+            self.render_text(messages, strftime_now=create_clock(now), tools=tools)
             for tools in (None, [TOOL])
             for messages in ([USER], [SYSTEM, USER], [USER, REPLY] * 20)
             for now in (datetime(2001, 1, 1, 1), datetime(2012, 3, 14, 15, 16, 17, 18))  # differ in each field

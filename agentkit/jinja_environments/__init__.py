@@ -14,27 +14,31 @@ Limits. A rendering has at most 100,000,000 steps, so it needs at most a few sec
 | a list is created | 20 for each item |
 | a text is read | 1 for each 8 characters |
 
-The steps of loops that print nothing are counted separately, because such loops need time, but no memory. Both
-limits grow by 50 steps for each pair of messages, so that a template can compare each message with all other
-messages. A rendering of 2,000 messages can thus need three times the time and the memory.
+The nodes in bodies of loops that print nothing have a limit of their own, which is equally high. Values that such
+loops create count toward the first limit. Both limits grow by 50 steps for each pair of items of the longest list
+among the variables, usually the messages, so that a template can compare each message with all other messages. A
+rendering of 2,000 messages can thus need three times the time and the memory.
 
 These limits apply too:
 
 - A text has at most 10,000,000 characters. This limit also applies to the rendered text.
 - All texts of a list or dict together have at most 10,000,000 characters. A text that occurs twice counts twice.
-  Each item counts as 20 further characters.
+  Each item counts as 20 further characters, and an integer as the digits of its text.
 - A width or count that a template passes to a filter or method is at most 100,000, as in jinja's `range`.
-- A number has at most 100,000 bits. Calls of macros have at most 200 nested levels, and so do lists and dicts.
-- Chat templates have at most 1,000,000 characters.
+- An integer has at most 1,000 bits. Calls of macros have at most 200 nested levels, and so do lists and dicts.
+- Chat templates have at most 100,000 characters.
 - There are no random functions, and no methods that create bytes, such as `encode`.
 
 The steps depend only on the template and the values. So a rendering that exceeds a limit on one machine exceeds
 the limit on all machines.
 
-To read the source, start with `environments`. `limits` counts the steps. `template_code` writes the Python code of
-templates. `sandbox_access` has the rules for attributes and calls. `filters` has the filters `yaml`, `json` and
+To read the source, start with `environments`. `sandbox` has the rules for attributes and calls. `limits` counts
+the steps. `template_code` writes the Python code of templates. `filters` has the filters `yaml`, `json` and
 `tojson`. `chat_rendering` renders chat templates. `prefix_rendering` renders `messages[:1]`, `messages[:2]` and so
 on. `recorded_template` and `loop_recorder` let these renderings reuse equal iterations of loops.
+
+The package jinja2 is optional. `environments`, `chat_rendering` and `prefix_rendering` import jinja2, and modules
+that need it, only inside functions.
 """
 
 from __future__ import annotations

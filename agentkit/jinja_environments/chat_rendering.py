@@ -6,18 +6,26 @@ tests compare the texts of agentkit and transformers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from agentkit.errors import TemplateError
+from agentkit.errors import MissingExtraError, TemplateError
 from agentkit.jinja_environments.environments import model_environment
-from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
-from agentkit.jinja_environments.generation_spans import MARKS, Mark, choose_marks, count_prints, remove_marks
+from agentkit.jinja_environments.generation_spans import (
+    MARKS,
+    SPAN_END,
+    SPAN_START,
+    Mark,
+    choose_marks,
+    count_prints,
+    remove_marks,
+)
+from agentkit.jinja_environments.limits import DICT
+from agentkit.jinja_environments.template_errors import find_template_line
 
 if TYPE_CHECKING:
-    from jinja2 import Template, TemplateSyntaxError
+    from jinja2 import Template
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 __all__ = [
@@ -27,17 +35,14 @@ __all__ = [
     "build_values",
     "compile_chat",
     "list_literals",
-    "refuse_rendering",
     "render_chat",
 ]
 
-_DICT: Final[Any] = dict
 _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 """Keys of a message that may contain thinking. Templates read different keys."""
 _REASONING_KEYS: Final = frozenset(_REASONING)
-_GENERATION: Final = re.compile(r"\{%[-+]?\s*generation\b")
-_MAX_SOURCE: Final = 1_000_000  # maximum number of characters of a template
+_MAX_SOURCE: Final = 100_000  # maximum number of characters. Python needs up to 5 KB for each to compile the code
 
 
 class Rendering(NamedTuple):
@@ -57,7 +62,7 @@ class ChatTemplateCode(NamedTuple):
 
     Attributes:
         template: Compiled template of jinja.
-        has_spans: True if the template has a block `generation`, or a text that looks like the block.
+        has_spans: True if the source contains `endgeneration`.
         captures_spans: True if the template captures the output of such a block.
     """
 
@@ -132,12 +137,20 @@ def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
         raise TemplateError(name, f"the template has {len(source):,} characters. The limit is {_MAX_SOURCE:,}")
     try:
         return _compile(source)
-    except (RecursionError, MemoryError, SyntaxError) as error:  # raised by Python's compiler for deep nesting
-        raise TemplateError(name, "the template is nested too deeply") from error
-    except ValueError as error:  # raised for a number with too many digits
-        raise TemplateError(name, str(error)) from error
-    except _get_syntax_error() as error:
-        raise TemplateError(name, error.message or str(error), error.lineno) from error
+    except MissingExtraError:
+        raise
+    except Exception as error:  # a template can cause any error
+        raise _as_syntax_error(error, name) from error
+
+
+def _as_syntax_error(error: Exception, name: str) -> TemplateError:
+    from jinja2 import TemplateSyntaxError
+
+    if isinstance(error, TemplateSyntaxError):
+        return TemplateError(name, error.message or str(error), error.lineno)
+    if isinstance(error, RecursionError | MemoryError | SyntaxError):  # raised by Python's compiler
+        return TemplateError(name, "the template is nested too deeply")
+    return TemplateError(name, str(error))  # such as a ValueError for a number with too many digits
 
 
 @lru_cache(64)
@@ -146,7 +159,7 @@ def _compile(source: str) -> ChatTemplateCode:
     from jinja2 import nodes
 
     tree = environment.parse(source)
-    has_spans = _GENERATION.search(source) is not None
+    has_spans = "endgeneration" in source
     captures: Any = (nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock)
     captures_spans = has_spans and any(
         name.name == SPAN_START for node in tree.find_all(captures) for name in node.find_all(nodes.Name)
@@ -157,13 +170,6 @@ def _compile(source: str) -> ChatTemplateCode:
 @cache
 def _get_environment() -> ImmutableSandboxedEnvironment:
     return model_environment()
-
-
-def _get_syntax_error() -> type[TemplateSyntaxError]:
-    _get_environment()  # raises MissingExtraError if jinja2 is not installed
-    from jinja2 import TemplateSyntaxError
-
-    return TemplateSyntaxError
 
 
 def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Rendering:
@@ -187,25 +193,20 @@ def _render_text(template: Template, values: Mapping[str, Any], name: str) -> st
     try:
         return template.render(values)
     except Exception as error:  # a template can raise any error
-        refuse_rendering(name, error)
+        raise _as_rendering_error(error, name) from error
 
 
-def refuse_rendering(name: str, error: Exception) -> NoReturn:
-    """Raises a `TemplateError` for an error in a rendering, with the line of the template if it is known."""
-    traceback, line = error.__traceback__, None
-    while traceback is not None:  # the last frame of the template has the line of the error
-        if traceback.tb_frame.f_code.co_filename == "<template>":
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
+def _as_rendering_error(error: Exception, name: str) -> TemplateError:
+    _, line = find_template_line(error, {"<template>"})
     reason = "the template is nested too deeply" if isinstance(error, RecursionError) else str(error)
-    raise TemplateError(name, reason or type(error).__name__, line) from error
+    return TemplateError(name, reason or type(error).__name__, line)
 
 
 # -- messages ----------------------------------------------------------------------------------------------------
 
 
 def _prepare_message(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    if type(message) is _DICT and None not in message.values() and _REASONING_KEYS.isdisjoint(message):
+    if type(message) is DICT and None not in message.values() and _REASONING_KEYS.isdisjoint(message):
         return message  # no copy, because templates cannot change the message
     prepared = {key: value for key, value in message.items() if value is not None}
     for key in _REASONING:

@@ -1,28 +1,40 @@
-"""`prompt_environment` and `model_environment`: the environments for prompts and for chat templates of models."""
+"""`prompt_environment` and `model_environment`: the environments for prompts and for chat templates of models.
+
+Both functions import jinja2, which is an optional package. The modules that import jinja2 at their top, such as
+`sandbox`, are imported after `check_jinja`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from importlib import import_module
+from typing import TYPE_CHECKING
 
+from agentkit.errors import MissingExtraError
 from agentkit.jinja_environments.filters import write_chat_json, write_json, write_yaml
-from agentkit.jinja_environments.functions import (
-    TemplateDict,
-    check_printable,
-    format_local_time,
-    get_namespace_class,
-    raise_error,
-)
-from agentkit.jinja_environments.generation_block import get_generation_block
-from agentkit.jinja_environments.limited_filters import limit_filters
-from agentkit.jinja_environments.sandbox import get_prompt_class, get_sandbox_class
+from agentkit.jinja_environments.functions import TemplateDict, check_printable, create_clock, raise_error
 from agentkit.jinja_environments.yaml_texts import import_yaml
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-__all__ = ["model_environment", "prompt_environment"]
+__all__ = ["check_jinja", "model_environment", "prompt_environment"]
+
+
+def check_jinja(extra: str, purpose: str) -> None:
+    """Raises an error if jinja2 is not installed.
+
+    Args:
+        extra: Extra of `agentkit-middleware` that installs jinja2. The error names this extra.
+        purpose: Task that needs jinja2, such as `Rendering a prompt template`. The error names this task.
+
+    Raises:
+        MissingExtraError: The package jinja2 is not installed.
+    """
+    try:
+        import_module("jinja2")
+    except ImportError:
+        raise MissingExtraError("jinja2", extra, purpose) from None
 
 
 def prompt_environment(loader: BaseLoader | None = None) -> ImmutableSandboxedEnvironment:
@@ -44,55 +56,36 @@ def prompt_environment(loader: BaseLoader | None = None) -> ImmutableSandboxedEn
         MissingExtraError: A package of the extra `prompts` is not installed.
     """
     import_yaml()
-    environment_class = get_prompt_class()
+    check_jinja("prompts", "Rendering a prompt template")
     from jinja2 import StrictUndefined
 
-    environment = environment_class(
+    from agentkit.jinja_environments.sandbox import PromptEnvironment
+
+    return PromptEnvironment(
+        filters={"json": write_json, "yaml": write_yaml},
+        functions={"fail": raise_error},
         loader=loader,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        optimized=False,  # no expression runs when a template is compiled
         undefined=StrictUndefined,
         finalize=check_printable,
     )
-    environment.filters.update(yaml=write_yaml, json=write_json)
-    return _add_limits(environment, {"fail": raise_error})
 
 
-def _add_limits(
-    environment: ImmutableSandboxedEnvironment, functions: dict[str, Any]
-) -> ImmutableSandboxedEnvironment:
-    """Adds the functions and the limits to an environment, and removes the random functions."""
-    global_names = cast("dict[str, Any]", environment.globals)
-    del global_names["lipsum"], environment.filters["random"]
-    global_names.update(functions, namespace=get_namespace_class())
-    limit_filters(environment)
-    return environment
-
-
-def model_environment(strftime_now: Callable[[str], str] | None = None) -> ImmutableSandboxedEnvironment:
+def model_environment() -> ImmutableSandboxedEnvironment:
     """Returns the environment for chat templates of models.
 
     The environment has the options, filters and functions of `transformers.utils.chat_template_utils`: the
     statements `break` and `continue`, the block `generation`, the filter `tojson` without HTML escapes, and the
     functions `raise_exception` and `strftime_now`. An undefined name prints nothing.
 
-    Args:
-        strftime_now: Function that formats the current time with a format of `strftime`. None means a function
-            that formats the local time.
-
     Raises:
         MissingExtraError: The package jinja2 is not installed.
     """
-    environment_class = get_sandbox_class("templates", "Rendering a chat template")
-    environment = environment_class(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        optimized=False,  # no expression runs when a template is compiled
-        extensions=["jinja2.ext.loopcontrols", get_generation_block()],
+    check_jinja("templates", "Rendering a chat template")
+    from agentkit.jinja_environments.generation_block import GenerationBlock
+    from agentkit.jinja_environments.sandbox import BoundedEnvironment
+
+    return BoundedEnvironment(
+        filters={"tojson": write_chat_json},
+        functions={"dict": TemplateDict(), "raise_exception": raise_error, "strftime_now": create_clock()},
+        extensions=["jinja2.ext.loopcontrols", GenerationBlock],
     )
-    environment.filters["tojson"] = write_chat_json
-    functions = {"raise_exception": raise_error, "strftime_now": strftime_now or format_local_time}
-    return _add_limits(environment, {**functions, "dict": TemplateDict()})

@@ -1,10 +1,13 @@
 """Spans: the positions of the texts in blocks `{% generation %}` of a chat template.
 
-Templates for training put the text that the model writes into a block `generation`. The environment prints a
-control character at the start and at the end of such a block. `render_chat` removes the characters and returns
-their positions. This works in macros too, where transformers finds wrong positions. If the template captures
-the output of a block, for example with `set`, the characters could change what a filter does. Then the
-template is also rendered without these characters. If the two texts differ, the result has no positions.
+Templates for training put the text that the model writes into a block `generation`. The environment prints U+0002
+at the start and U+0003 at the end of such a block. `render_chat` removes the marks and returns their positions.
+If a value contains a mark, or a filter changes a mark, the number of marks in the text is wrong. The template is
+then rendered again with private-use characters that no value contains.
+
+This works in macros too, where transformers finds wrong positions. If the template captures the output of a block,
+for example with `set`, the marks could change what a filter does. Then the template is also rendered without
+marks. If the two texts differ, the result has no positions.
 """
 
 from __future__ import annotations
@@ -12,7 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
-__all__ = ["MARKS", "Mark", "choose_marks", "count_prints", "remove_marks"]
+__all__ = ["MARKS", "Mark", "SPAN_END", "SPAN_START", "choose_marks", "count_prints", "remove_marks"]
+
+SPAN_START: Final = "_span_start"
+"""Name of the variable that a chat template prints at the start of each block `generation`."""
+SPAN_END: Final = "_span_end"
+"""Name of the variable that a chat template prints at the end of each block `generation`."""
 
 MARKS: Final = ("\x02", "\x03")
 """Characters at the start and at the end of a span, if no value contains them."""

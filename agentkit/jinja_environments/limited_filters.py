@@ -4,37 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
+
+from jinja2 import Environment
 
 from agentkit.jinja_environments.functions import raise_error
 from agentkit.jinja_environments.limits import (
+    CHARACTERS_PER_STEP,
     ITEM_SIZE,
-    READ,
+    check_bits,
     check_size,
     check_widths,
     count_items,
     count_read,
     count_steps,
-    count_text,
     find_size,
     measure,
+    measure_text,
 )
 from agentkit.jinja_environments.operators import check_percent_format
 from agentkit.jinja_environments.text_methods import check_join, check_replace
 from agentkit.reprs import describe_value
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+__all__ = ["COUNT_ITEM", "limit_filters"]
 
-__all__ = ["limit_filters"]
+COUNT_ITEM: Final = "count item"  # name of a filter with a space, which templates cannot use
 
 _Check: TypeAlias = Callable[..., Any]
 
 _CONTAINERS: Final[Any] = (list, tuple, dict, range)
-_FREE: Final = frozenset({"abs", "attr", "count", "d", "default", "first", "float", "last", "length", "trim"})
+_FREE: Final = frozenset({"attr", "count", "d", "default", "first", "last", "length", "trim"})
 """Filters that neither read nor create large values, and filters that count their steps themselves."""
-_WRITERS: Final = frozenset({"soft_str", "write_chat_json", "write_json", "write_yaml"})
-"""Functions of filters that write a value as text. Only the result is counted, because it is the larger part."""
+_WRITERS: Final = frozenset({"json", "string", "tojson", "yaml"})
+"""Filters that write a value as text. Only the result is counted, because it is the larger part."""
 _COMPARISONS: Final = frozenset(
     {"!=", "<", "<=", "==", ">", ">=", "eq", "equalto", "ge", "greaterthan", "gt", "in", "le", "lessthan", "lower"}
     | {"lt", "ne", "upper"}
@@ -46,13 +48,13 @@ def limit_filters(environment: Environment) -> None:
     """Adds limits to the filters and tests that read or create large values in a Jinja environment."""
     filters, tests = environment.filters, environment.tests
     for name in filters.keys() - _FREE:
-        filters[name] = _limit_filter(filters[name], _CHECKS.get(name))
+        filters[name] = _limit_filter(name, filters[name])
     for name in _COMPARISONS:
         tests[name] = _limit_test(tests[name])
-    filters.update(count_item=count_item, trim=_trim)
+    filters.update({COUNT_ITEM: _count_item, "trim": _trim})
 
 
-def count_item(value: Any) -> Any:
+def _count_item(value: Any) -> Any:
     """Counts one item of a loop that has a condition. Returns the value of the condition unchanged."""
     count_steps(ITEM_SIZE)
     return value
@@ -62,26 +64,25 @@ def _trim(value: Any, chars: str | None = None) -> str:
     """Returns a text without the characters `chars` at both ends. This is the filter `trim`."""
     # Many templates call this filter for each message, so it does not call the function of jinja.
     text = value if isinstance(value, str) else str(value)
-    count_text(len(text))
+    measure_text(len(text))
     return text.strip(chars)
 
 
-def _limit_filter(function: Callable[..., Any], check: _Check | None) -> Callable[..., Any]:
+def _limit_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a filter with limits.
 
     Args:
+        name: Name of the filter.
         function: The filter without limits.
-        check: Function that takes the arguments of the filter, checks the size of the result, and returns the
-            value to filter. None if the filter needs no such check.
     """
-    is_read = function.__name__ not in _WRITERS
+    is_read, check = name not in _WRITERS, _CHECKS.get(name)
     position = 1 if hasattr(function, "jinja_pass_arg") else 0  # jinja passes the context as the first argument
 
     @wraps(function)
     def call_limited(*args: Any, **kwargs: Any) -> Any:
         value = args[position]
         if type(value) is str:
-            count_steps(ITEM_SIZE + len(value) // READ if is_read else ITEM_SIZE)
+            count_steps(ITEM_SIZE + len(value) // CHARACTERS_PER_STEP if is_read else ITEM_SIZE)
         else:
             count_steps(ITEM_SIZE * len(value) if isinstance(value, _CONTAINERS) else ITEM_SIZE)
             if is_read:
@@ -113,11 +114,15 @@ def _limit_test(function: Any) -> Any:
 
 def _check_widths(value: Any, *args: Any, **kwargs: Any) -> Any:
     check_widths((*args, *kwargs.values()))
-    return _check_characters(value)
+    return value
+
+
+def _check_groups(value: Any, *args: Any, **kwargs: Any) -> Any:
+    return _check_characters(_check_widths(value, *args, **kwargs))
 
 
 def _check_characters(value: Any, *args: Any, **kwargs: Any) -> Any:
-    """Checks the value of a filter that converts a text to a list of characters."""
+    """Checks the value of a filter that converts a text to a list of characters or words."""
     if isinstance(value, str):
         check_size(ITEM_SIZE * len(value))
     return value
@@ -128,6 +133,13 @@ def _check_indent(value: Any, width: int | str = 4, *args: Any, **kwargs: Any) -
     text = str(value)
     lines = len(text.splitlines()) + 1
     check_size(len(text) + lines * (len(width) if isinstance(width, str) else width))
+    return value
+
+
+def _check_round(value: Any, precision: object = 0, method: str = "common") -> Any:
+    if isinstance(precision, int):
+        check_bits(4 * abs(precision))  # the filter computes `10 ** precision`
+        count_steps(abs(precision))
     return value
 
 
@@ -173,29 +185,38 @@ def _find_width(option: Any) -> int:
 
 
 def _check_slow(value: Any, *args: Any, **kwargs: Any) -> Any:
-    """Counts the steps of a filter whose time or result can grow with the square of the size of its arguments."""
-    size = find_size([value, *args, *kwargs.values()])[0]
+    """Checks a filter whose time or result can grow with the square of the size of its arguments."""
+    options = (*args, *kwargs.values())
+    size = find_size([value, *options])[0]
     count_steps(size * size // 1_000)
+    # A text can be written once for each character of the value, such as `wrapstring` of `wordwrap`.
+    check_size(find_size(value)[0] * sum(len(option) for option in options if isinstance(option, str)))
     return value
 
 
 _CHECKS: Final[dict[str, _Check]] = {
-    "batch": _check_widths,
+    "batch": _check_groups,
     "center": _check_widths,
     "format": _check_format,
+    "groupby": _check_characters,
     "indent": _check_indent,
     "join": _check_join,
     "json": _check_json,
     "list": _check_characters,
     "pprint": _check_slow,
     "replace": _check_replace,
-    "round": _check_widths,
-    "slice": _check_widths,
+    "round": _check_round,
+    "slice": _check_groups,
     "sort": _check_characters,
     "striptags": _check_slow,
     "sum": _check_sum,
+    "title": _check_characters,
     "tojson": _check_json,
     "urlize": _check_slow,
     "wordwrap": _check_slow,
     "xmlattr": _check_slow,
 }
+"""Functions by the name of a filter.
+
+Each takes the arguments of the filter, checks the size of the result, and returns the value to filter.
+"""

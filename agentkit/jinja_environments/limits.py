@@ -3,6 +3,11 @@
 The package `agentkit.jinja_environments` describes the limits. The functions of this module raise jinja's
 `TemplateRuntimeError` if a limit is exceeded. The functions work only after `start_rendering`, so jinja cannot
 call them when it compiles a template.
+
+- `check_…` raises an error if a size is above its limit. It counts no steps.
+- `count_…` subtracts steps from the remaining steps. It checks no sizes.
+- `measure…` does both for a new value.
+- `find_size` computes a size.
 """
 
 from __future__ import annotations
@@ -15,46 +20,53 @@ from typing import Any, Final
 from agentkit.jinja_environments.functions import raise_error
 
 __all__ = [
+    "CHARACTERS_PER_STEP",
     "Counters",
+    "DICT",
     "ITEM_SIZE",
-    "READ",
+    "Unmeasured",
     "check_bits",
     "check_size",
     "check_widths",
-    "count_digits",
     "count_items",
     "count_member_test",
     "count_read",
     "count_silent_steps",
+    "count_slice",
     "count_steps",
-    "count_text",
     "end_rendering",
     "enter_call",
     "find_size",
     "leave_call",
-    "max_steps",
+    "max_steps_variable",
     "measure",
-    "measure_slice",
+    "measure_text",
     "start_rendering",
 ]
 
 _MAX_STEPS: Final = 100_000_000
-_PAIR: Final = 50  # further steps for each pair of messages, because some templates scan all messages for each
+_STEPS_PER_PAIR: Final = 50  # further steps for each pair of messages: some templates scan all messages for each
 _MAX_SIZE: Final = 10_000_000  # maximum number of characters of a text, or of all texts in a list or dict
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
-_MAX_BITS: Final = 100_000  # maximum number of bits of an integer
-_DIGITS: Final = 10_000  # product of the bits of two integers that are multiplied or divided in one step
+_MAX_BITS: Final = 1_000  # maximum number of bits of an integer, so that each operation needs at most about 1 µs
 _MAX_NESTING: Final = 200  # maximum number of nested levels of calls, and of lists and dicts
 ITEM_SIZE: Final = 20  # size of an item of a list, in characters, because an item needs about 80 bytes
-_CONTAINER: Final = 100  # size of an empty list, in characters
+_CONTAINER_SIZE: Final = 100  # size of an empty list, in characters
+_STEPS_PER_RANGE_ITEM: Final = 5  # steps for an item of a range that is read
+_FREE_LENGTH: Final = 250  # reading a text of at most this length counts no steps
+CHARACTERS_PER_STEP: Final = 8  # characters that are read in one step
+
+DICT: Final[Any] = dict  # typed as Any, because pyright narrows `type(x) is dict` to dict[Unknown, Unknown]
+_EMPTY: Final[Any] = DICT()
+_DICT_VIEWS: Final[Any] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _MEASURED: Final[Any] = (list, tuple, dict)
-_DICT: Final[Any] = dict
-_EMPTY: Final[Any] = _DICT()
-_VIEWS: Final[Any] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
-_CONTAINERS: Final[Any] = _MEASURED + _VIEWS
-_RANGE_ITEM: Final = 5  # steps for an item of a range that is read
-_SHORT: Final = 250  # reading a text of at most this length counts no steps
-READ: Final = 8  # characters that are read in one step
+_CONTAINERS: Final[Any] = _MEASURED + _DICT_VIEWS
+
+
+class Unmeasured:
+    """Base class of values without a known size. A rendering that measures such a value fails."""
+
+    __slots__ = ()
 
 
 class Counters:
@@ -67,21 +79,21 @@ class Counters:
         limit: Maximum number of steps, and also of steps of loops that print nothing.
         steps: Number of remaining steps.
         silent_steps: Number of remaining steps of loops that print nothing.
-        nesting: Number of calls that have not ended.
+        nesting: Number of open calls of macros, recursive loops and blocks.
         sizes: Size and nesting of each list and dict, by its id. The value itself is the last item.
     """
 
     __slots__ = ("limit", "nesting", "silent_steps", "sizes", "steps")
 
     def __init__(self, length: int) -> None:
-        self.limit = (max_steps.get() or _MAX_STEPS) + _PAIR * length * length
+        self.limit = (max_steps_variable.get() or _MAX_STEPS) + _STEPS_PER_PAIR * length * length
         self.steps = self.silent_steps = self.limit
         self.nesting = 0
         # The values are stored too, so that no other object can have the id of a value.
         self.sizes: dict[int, tuple[int, int, object]] = {}
 
 
-max_steps: ContextVar[int | None] = ContextVar("agentkit_template_steps", default=None)
+max_steps_variable: ContextVar[int | None] = ContextVar("agentkit_template_steps", default=None)
 """Maximum number of steps of a rendering. None means the default limit."""
 
 _rendering: ContextVar[Counters] = ContextVar("agentkit_template_rendering")
@@ -110,6 +122,31 @@ def leave_call() -> None:
     _rendering.get().nesting -= 1
 
 
+# -- checks ----------------------------------------------------------------------------------------------------
+
+
+def check_size(size: float) -> None:
+    """Raises an error if a text with this number of characters exceeds the limit."""
+    if size > _MAX_SIZE:
+        raise_error(f"a value of the template is too large ({size:,.0f} characters). The limit is {_MAX_SIZE:,}")
+
+
+def check_bits(bits: float) -> None:
+    """Raises an error if an integer with this number of bits exceeds the limit."""
+    if bits > _MAX_BITS:
+        raise_error(f"a number of the template is too large ({bits:,.0f} bits). The limit is {_MAX_BITS:,}")
+
+
+def check_widths(values: Iterable[object]) -> None:
+    """Raises an error if an integer in `values` is above the limit for widths and counts in a template."""
+    for value in values:
+        if isinstance(value, int) and value > _MAX_WIDTH:
+            raise_error(f"a width or count of the template is too large ({value:,}). The limit is {_MAX_WIDTH:,}")
+
+
+# -- steps -----------------------------------------------------------------------------------------------------
+
+
 def count_steps(steps: int) -> None:
     """Counts steps of the rendering."""
     rendering = _rendering.get()
@@ -133,77 +170,57 @@ def count_items(items: Iterable[Any], cost: int = ITEM_SIZE) -> Iterator[Any]:
         yield item
 
 
-def check_size(size: float) -> None:
-    """Raises an error if a text with this number of characters exceeds the limit."""
-    if size > _MAX_SIZE:
-        raise_error(f"a value of the template is too large ({size:,.0f} characters). The limit is {_MAX_SIZE:,}")
+def count_read(value: Any) -> Any:
+    """Counts the steps of an operation that reads the whole value. Returns the value."""
+    if type(value) is str or isinstance(value, str):
+        if len(value) > _FREE_LENGTH:
+            count_steps(len(value) // CHARACTERS_PER_STEP)
+    elif isinstance(value, _CONTAINERS):
+        count_steps(find_size(value)[0] // CHARACTERS_PER_STEP)
+    elif isinstance(value, range):
+        count_steps(_STEPS_PER_RANGE_ITEM * len(value))
+    return value
 
 
-def check_widths(values: Iterable[object]) -> None:
-    """Raises an error if an integer in `values` is above the limit for widths and counts in a template."""
-    for value in values:
-        if isinstance(value, int) and value > _MAX_WIDTH:
-            raise_error(f"a width or count of the template is too large ({value:,}). The limit is {_MAX_WIDTH:,}")
+def count_member_test(value: Any) -> Any:
+    """Counts the steps of a test `x in value`. A test of a dict has no steps. Returns the value."""
+    return value if isinstance(value, DICT) else count_read(value)
 
 
-def count_text(size: int) -> None:
+def count_slice(value: Any) -> Any:
+    """Counts the steps that create a part of a text or list. Returns the value."""
+    if isinstance(value, str):
+        count_steps(len(value))
+    elif isinstance(value, _MEASURED):
+        count_steps(_CONTAINER_SIZE + ITEM_SIZE * len(value))
+    return value
+
+
+# -- sizes -----------------------------------------------------------------------------------------------------
+
+
+def measure(value: Any) -> Any:
+    """Checks and counts the size of a value that the template created. Returns the value."""
+    if type(value) is str or isinstance(value, str):
+        measure_text(len(value))
+    elif isinstance(value, _MEASURED):
+        size, _ = find_size(value)
+        check_size(size)
+        count_steps(_CONTAINER_SIZE + ITEM_SIZE * len(value) + size // CHARACTERS_PER_STEP)
+    elif isinstance(value, int):
+        check_bits(value.bit_length())
+    elif isinstance(value, range):
+        check_size(len(value) * find_size(value)[0])  # a filter can create all integers at once
+    return value
+
+
+def measure_text(size: int) -> None:
     """Checks and counts the size of a text that the template creates."""
     rendering = _rendering.get()
     rendering.steps -= size
     if size > _MAX_SIZE or rendering.steps < 0:
         check_size(size)
         count_steps(0)
-
-
-def measure(value: Any) -> Any:
-    """Checks and counts the size of a value that the template created. Returns the value."""
-    if type(value) is str or isinstance(value, str):
-        count_text(len(value))
-    elif isinstance(value, _MEASURED):
-        size, _ = find_size(value)
-        check_size(size)
-        count_steps(_CONTAINER + ITEM_SIZE * len(value) + size // READ)
-    elif isinstance(value, int):
-        check_bits(value.bit_length())
-    return value
-
-
-def measure_slice(value: Any) -> Any:
-    """Counts the size of a part of a text or list. Returns the value."""
-    if isinstance(value, str):
-        count_steps(len(value))
-    elif isinstance(value, _MEASURED):
-        count_steps(_CONTAINER + ITEM_SIZE * len(value))
-    return value
-
-
-def check_bits(bits: float) -> None:
-    """Raises an error if an integer with this number of bits exceeds the limit."""
-    if bits > _MAX_BITS:
-        raise_error(f"a number of the template is too large ({bits:,.0f} bits). The limit is {_MAX_BITS:,}")
-
-
-def count_digits(left: Any, right: Any) -> None:
-    """Counts the steps of an operation whose time grows with the product of the sizes of two integers."""
-    if isinstance(left, int) and isinstance(right, int):
-        count_steps(left.bit_length() * right.bit_length() // _DIGITS)
-
-
-def count_read(value: Any) -> Any:
-    """Counts the steps of an operation that reads the whole value. Returns the value."""
-    if type(value) is str or isinstance(value, str):
-        if len(value) > _SHORT:
-            count_steps(len(value) // READ)
-    elif isinstance(value, _CONTAINERS):
-        count_steps(find_size(value)[0] // READ)
-    elif isinstance(value, range):
-        count_steps(_RANGE_ITEM * len(value))
-    return value
-
-
-def count_member_test(value: Any) -> Any:
-    """Counts the steps of a test `x in value`. A test of a dict has no steps. Returns the value."""
-    return value if isinstance(value, _DICT) else count_read(value)
 
 
 def find_size(value: object) -> tuple[int, int]:
@@ -218,7 +235,7 @@ def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int
     if isinstance(value, str):
         return len(value), 0
     if not isinstance(value, _CONTAINERS):
-        return ITEM_SIZE, 0
+        return _find_number_size(value), 0
     cached = sizes.get(id(value))
     if cached is not None:
         return cached[:2]
@@ -236,3 +253,15 @@ def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int
         raise_error(f"a value of the template is nested too deeply. The limit is {_MAX_NESTING} levels")
     sizes[id(value)] = (size, inner + 1, value)
     return size, inner + 1
+
+
+def _find_number_size(value: Any) -> int:
+    """Returns the size of a number, a range, or another value that is no text, list or dict."""
+    if isinstance(value, int):
+        return max(ITEM_SIZE, value.bit_length() // 3)  # a decimal digit has more than 3 bits
+    if isinstance(value, range):
+        return sum(map(_find_number_size, (value.start, value.stop, value.step)))
+    if isinstance(value, Unmeasured):
+        # The text of all messages can be much longer than an item.
+        raise_error(f"the size of a value of type {type(value).__name__} is unknown")
+    return ITEM_SIZE

@@ -32,23 +32,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
+from agentkit.jinja_environments.chat_rendering import ChatVariables, build_values
 from agentkit.jinja_environments.limits import Counters, check_size, end_rendering, start_rendering
-from agentkit.jinja_environments.loop_records import LoopRecord, LoopText, Trace
-from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView
-from agentkit.jinja_environments.trace_recorder import TraceRecorder, current_recorder
+from agentkit.jinja_environments.loop_records import LoopRecord, LoopText, Piece, Trace
+from agentkit.jinja_environments.message_views import LoopPosition, MessageView, RecordedItems
+from agentkit.jinja_environments.namespaces import RecordedNamespace, current_recorder
+from agentkit.jinja_environments.recorded_template import compile_recorded
+from agentkit.jinja_environments.trace_recorder import TraceRecorder
 
-if TYPE_CHECKING:
-    from jinja2.utils import Namespace
-
-__all__ = ["LoopRecorder", "Piece"]
-
-_MAX_UNRECORDED: Final = 3  # number of iterations that run again without a new record
-
-Piece: TypeAlias = str | LoopText
-"""Piece of a rendered text."""
+__all__ = ["LoopRecorder"]
 
 
 class _Loop(NamedTuple):
@@ -56,17 +51,17 @@ class _Loop(NamedTuple):
 
     Attributes:
         items: Items of the loop.
-        number: Index of the loop among the recorded loops of the template.
+        loop_index: Index of the loop among the recorded loops of the template.
         body: Function that runs the body of the loop, and returns the text.
         values: Values of the variables that the body can read and whose values can differ between runs.
-        comparable: `values` as `as_comparable` returns them, with the type and the first index of the items.
+        loop_key: `values` as `as_comparable` returns them, with the type and the start of the items.
     """
 
-    items: MessageView | IndexView
-    number: int
+    items: RecordedItems
+    loop_index: int
     body: Callable[..., str]
     values: tuple[Any, ...]
-    comparable: tuple[Any, ...]
+    loop_key: tuple[Any, ...]
 
 
 class _Run(NamedTuple):
@@ -80,14 +75,24 @@ class _Run(NamedTuple):
 
     length: int
     parts: list[Trace | _Loop]
-    namespaces: list[Namespace]
+    namespaces: list[RecordedNamespace]
 
 
 class LoopRecorder(TraceRecorder):
-    """Recorder of the renderings of one conversation."""
+    """Recorder of the renderings of one conversation.
 
-    def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        super().__init__(messages)
+    Args:
+        source: Text of the template.
+        variables: Variables of the template, with all messages.
+
+    Raises:
+        AgentkitError: The template has a part whose state the recorder cannot store.
+    """
+
+    def __init__(self, source: str, variables: ChatVariables) -> None:
+        super().__init__(build_values(variables)["messages"])
+        self._template = compile_recorded(source)
+        self._variables = variables
         self._records = defaultdict[int, list[LoopRecord]](list)
         self._runs: dict[bool, _Run] = {}
         self._parts: list[Trace | _Loop] = []
@@ -95,31 +100,34 @@ class LoopRecorder(TraceRecorder):
         self._texts: list[str] = []
         self._counters: Counters | None = None
 
-    def run_template(
-        self, length: int, add_generation_prompt: bool, run: Callable[[], Iterable[str]]
-    ) -> list[Piece]:
-        """Runs the template for the first `length` messages, and returns the pieces of the text.
+    def render(self, length: int, add_generation_prompt: bool) -> list[Piece]:
+        """Returns the pieces of the text of the first `length` messages.
 
-        For each value of `add_generation_prompt`, the recorder keeps only the run with the most messages.
-
-        Args:
-            length: Number of messages.
-            add_generation_prompt: Value of the variable of the template.
-            run: Function that runs the template, and yields the texts outside of loops.
+        Raises any error if the template refuses the messages, or uses the messages in an unusual way.
         """
+        pieces = self._reuse_run(length, add_generation_prompt)
+        if pieces is None:
+            pieces = self._run_template(length, add_generation_prompt)
+        check_size(sum(map(len, pieces)))
+        return pieces
+
+    def _run_template(self, length: int, add_generation_prompt: bool) -> list[Piece]:
+        """Runs the template. For each value of `add_generation_prompt`, keeps the run with the most messages."""
         self.prepare_rendering(length, [])
         self._parts, self._pieces, self._texts = [self.start_part()], [], []
         self._counters = None
-        self._call(self._add_texts, run)
+        self._call(self._run_parts, add_generation_prompt)
         self._end_part()
         stored = self._runs.get(add_generation_prompt)
         if stored is None or stored.length < length:
             self._runs[add_generation_prompt] = _Run(length, self._parts, self.namespaces)
         return self._pieces
 
-    def _add_texts(self, run: Callable[[], Iterable[str]]) -> None:
+    def _run_parts(self, add_generation_prompt: bool) -> None:
+        values = build_values(self._variables._replace(messages=(), add_generation_prompt=add_generation_prompt))
+        values.update(messages=MessageView(self), namespace=RecordedNamespace)
         size = 0
-        for text in run():
+        for text in self._template.root_render_func(self._template.new_context(values)):
             size += len(text)
             check_size(size)
             self._texts.append(text)
@@ -139,7 +147,7 @@ class LoopRecorder(TraceRecorder):
             current_recorder.reset(token)
             end_rendering(limits)
 
-    def reuse_run(self, length: int, add_generation_prompt: bool) -> list[Piece] | None:
+    def _reuse_run(self, length: int, add_generation_prompt: bool) -> list[Piece] | None:
         """Returns the pieces of the text of the first `length` messages, from an earlier run.
 
         Returns None if there is no such run, or if a part would do something else.
@@ -154,38 +162,35 @@ class LoopRecorder(TraceRecorder):
             if isinstance(part, _Loop):
                 pieces.append(self._run_loop(part))
                 continue
-            if not self.are_true(part.length, part.conditions):
+            if not self.are_satisfied(part.message_counts, part.conditions):
                 return None
             self.set_attributes(part.writes)
             pieces.append(part.text)
         return pieces
 
-    def add_loop(self, items: MessageView | IndexView, number: int, body: Any, values: tuple[Any, ...]) -> None:
+    def add_loop(self, items: RecordedItems, loop_index: int, body: Any, values: tuple[Any, ...]) -> None:
         """Runs a loop over messages. See `_Loop` for the arguments."""
-        comparable = (type(items), items.first, *map(self.as_comparable, values))
-        loop = _Loop(items, number, body, values, comparable)
+        loop_key = (type(items), items.start, *map(self.as_comparable, values))
+        loop = _Loop(items, loop_index, body, values, loop_key)
         self._end_part()
         self._pieces.append(self._run_loop(loop))
         self._parts += [loop, self.start_part()]
 
     def _run_loop(self, loop: _Loop) -> LoopText:
-        first = loop.items.first
-        needed = self.length - first if self.length > first else 0
+        start = loop.items.start
+        needed = self.length - start if self.length > start else 0
         record, count = self._choose_record(loop, needed)
         self.set_attributes(record.writes[count])
         if count == needed:
-            return LoopText(record, first, count)
-        indexes, texts = range(count, needed), list[str]()
-        if needed - count <= _MAX_UNRECORDED and record.text:
-            self._call(self._run_iterations, loop, indexes, texts, None)
-            return LoopText(record, first, count, tuple(texts))
+            return LoopText(record, start, count)
         record = record.copy_start(count)
-        self._call(self._run_iterations, loop, indexes, texts, record)
-        record.text += "".join(texts)
-        records = self._records[loop.number]
+        self._call(self._run_iterations, loop, range(count, needed), record)
+        records = self._records[loop.loop_index]
         records.append(record)
-        del records[1:-2]  # the first record has all messages, the last ones have the last values of the prompt
-        return LoopText(record, first, needed)
+        # Keep the first record, which has the most messages, and the last two: one for each value of
+        # `add_generation_prompt`.
+        del records[1:-2]
+        return LoopText(record, start, needed)
 
     def _choose_record(self, loop: _Loop, needed: int) -> tuple[LoopRecord, int]:
         """Returns the record with the most iterations that the rendering can skip, and their number.
@@ -193,33 +198,31 @@ class LoopRecorder(TraceRecorder):
         Returns an empty record and 0 if the rendering can skip no iteration.
         """
         best, most = None, 0
-        for record in self._records[loop.number]:
-            if record.comparable == loop.comparable:
+        for record in self._records[loop.loop_index]:
+            if record.loop_key == loop.loop_key:
                 count = self._count_skippable(record, min(needed, len(record.ends) - 1))
                 if count >= most:
                     best, most = record, count
                 if count == needed:
                     break
-        return best or LoopRecord(loop.comparable), most
+        return best or LoopRecord(loop.loop_key), most
 
     def _count_skippable(self, record: LoopRecord, count: int) -> int:
         """Returns the largest number of iterations, at most `count`, that can be skipped."""
         for end in (count, count - 1, count - 2):  # often, only the last iteration is different
-            if end <= 0 or self.are_true(record.lengths[end], record.conditions[end]):
+            if end <= 0 or self.are_satisfied(record.message_counts[end], record.conditions[end]):
                 return max(end, 0)
 
         def is_different(end: int) -> bool:
-            return not self.are_true(record.lengths[end], record.conditions[end])
+            return not self.are_satisfied(record.message_counts[end], record.conditions[end])
 
         return bisect_left(range(count), True, key=is_different) - 1
 
-    def _run_iterations(
-        self, loop: _Loop, indexes: Iterable[int], texts: list[str], record: LoopRecord | None
-    ) -> None:
-        """Runs iterations, and adds their texts to `texts` and the iterations to `record`."""
-        items, body, values = loop.items, loop.body, loop.values
+    def _run_iterations(self, loop: _Loop, indexes: Iterable[int], record: LoopRecord) -> None:
+        """Runs iterations, and adds them to `record`."""
+        texts: list[str] = []
         for index in indexes:
-            trace = self.start_iteration(record.writes[-1] if record else {})
-            texts.append(body(items.get_item(index), LoopPosition(items, index), *values))
-            if record:
-                record.add(trace, len(texts[-1]))
+            trace = self.start_iteration(record.writes[-1])
+            texts.append(loop.body(loop.items.get_item(index), LoopPosition(loop.items, index), *loop.values))
+            record.add(trace, len(texts[-1]))
+        record.text += "".join(texts)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Attribute", "LoopRecord", "LoopText", "Trace", "ValueRange", "find_range"]
+__all__ = ["Attribute", "LoopRecord", "LoopText", "Piece", "Trace", "ValueRange", "find_range"]
 
 Attribute: TypeAlias = tuple[int, str]
-"""Number of a namespace, and the name of one of its attributes."""
+"""Index of a namespace, and the name of one of its attributes."""
 
 
 class ValueRange(NamedTuple):
@@ -37,25 +37,25 @@ class Trace:
 
     Attributes:
         earlier_writes: Attributes that earlier iterations of the loop set. The trace has no conditions for them.
-        length: Numbers of messages for which the part or iteration does the same.
-        conditions: For each attribute that was read, the value that the attribute must have before the part
-            (before the loop for an iteration), or a range of such values.
+        message_counts: Numbers of messages for which the part or iteration does the same.
+        conditions: For each attribute that was read: the required value, or a range of integers. For a part, the
+            value is compared before the part. For an iteration, it is compared before the loop.
         writes: Attributes that were set, and their values.
         text: Text that the part printed. Empty for an iteration, whose text is in the `LoopRecord`.
     """
 
-    __slots__ = ("conditions", "earlier_writes", "length", "text", "writes")
+    __slots__ = ("conditions", "earlier_writes", "message_counts", "text", "writes")
 
     def __init__(self, earlier_writes: Mapping[Attribute, Any]) -> None:
         self.earlier_writes = earlier_writes
-        self.length = _ALL
+        self.message_counts = _ALL
         self.conditions: dict[Attribute, Any] = {}
         self.writes: dict[Attribute, Any] = {}
         self.text = ""
 
-    def limit_length(self, length: ValueRange) -> None:
+    def limit_message_counts(self, message_counts: ValueRange) -> None:
         """Adds a condition for the number of messages."""
-        self.length = self.length.intersect(length)
+        self.message_counts = self.message_counts.intersect(message_counts)
 
     def add_condition(self, key: Attribute, condition: Any) -> None:
         """Adds a condition for an attribute, unless this trace or an earlier iteration set the attribute."""
@@ -68,27 +68,27 @@ class LoopRecord:
     """Iterations of a loop. The item with index `n` of each list describes the first `n` iterations together.
 
     Attributes:
-        comparable: Values that the loop can read, as in `LoopRecorder`.
+        loop_key: Values that the loop can read. See `_Loop` in `loop_recorder`.
         text: Text of all iterations.
         ends: Length of the text that these iterations print.
-        lengths: Numbers of messages for which these iterations do the same.
+        message_counts: Numbers of messages for which these iterations do the same.
         conditions: Conditions of these iterations, as in `Trace`.
         writes: Attributes that these iterations set, and their values.
     """
 
-    comparable: tuple[Any, ...]
+    loop_key: tuple[Any, ...]
     text: str = ""
     ends: list[int] = field(default_factory=lambda: [0])
-    lengths: list[ValueRange] = field(default_factory=lambda: [_ALL])
+    message_counts: list[ValueRange] = field(default_factory=lambda: [_ALL])
     conditions: list[dict[Attribute, Any]] = field(default_factory=lambda: [{}])
     writes: list[dict[Attribute, Any]] = field(default_factory=lambda: [{}])
     _result: tuple[str | None, int, bool] = (None, 0, False)
 
     def copy_start(self, count: int) -> LoopRecord:
         """Returns a record of the first `count` iterations."""
-        lists: list[Any] = [self.ends, self.lengths, self.conditions, self.writes]
+        lists: list[Any] = [self.ends, self.message_counts, self.conditions, self.writes]
         starts = [items[: count + 1] for items in lists]
-        return LoopRecord(self.comparable, self.text[: self.ends[count]], *starts)
+        return LoopRecord(self.loop_key, self.text[: self.ends[count]], *starts)
 
     def add(self, trace: Trace, size: int) -> None:
         """Adds the next iteration, which printed `size` characters. The caller adds the characters to `text`."""
@@ -98,7 +98,10 @@ class LoopRecord:
             if merged != conditions.get(key):
                 conditions = {**conditions, key: merged}
         self.ends.append(self.ends[-1] + size)
-        self.lengths.append(self.lengths[-1] if trace.length is _ALL else self.lengths[-1].intersect(trace.length))
+        counts = self.message_counts[-1]
+        self.message_counts.append(
+            counts if trace.message_counts is _ALL else counts.intersect(trace.message_counts)
+        )
         self.conditions.append(conditions)
         self.writes.append({**writes, **trace.writes} if trace.writes else writes)
 
@@ -128,32 +131,27 @@ def find_range(value: int, other: int) -> ValueRange:
 
 @dataclass(slots=True)
 class LoopText:
-    """Text of a loop. For the first iterations, only the record stores the characters.
+    """Text of a loop. Only the record stores the characters.
 
     Attributes:
         record: The record.
-        first: Index of the first message of the loop.
-        length: Number of iterations whose text the record has. The record can have more iterations.
-        others: Texts of the other iterations.
+        start: Index of the first message of the loop.
+        count: Number of iterations. The record can have more iterations.
     """
 
     record: LoopRecord
-    first: int
-    length: int
-    others: tuple[str, ...] = ()
+    start: int
+    count: int
 
     def __len__(self) -> int:
-        size = self.record.ends[self.length]
-        return size + sum(map(len, self.others)) if self.others else size
+        return self.record.ends[self.count]
 
     def __str__(self) -> str:
-        return "".join((self.record.text[: self.record.ends[self.length]], *self.others))
+        return self.record.text[: len(self)]
 
     def is_in(self, text: str, position: int) -> bool:
         """Returns True if `text` has this text at `position`."""
-        if not self.record.is_in(text, position):
-            return text.startswith(str(self), position)
-        return not self.others or text.startswith("".join(self.others), position + self.record.ends[self.length])
+        return self.record.is_in(text, position) or text.startswith(str(self), position)
 
     def list_spans(self, position: int) -> dict[int, tuple[int, int]]:
         """Returns the start and end of the text of each message, by the index of the message.
@@ -161,6 +159,9 @@ class LoopText:
         Args:
             position: Index at which the text of the loop starts.
         """
-        sizes = map(len, self.others)
-        ends = [*self.record.ends[: self.length], *accumulate(sizes, initial=self.record.ends[self.length])]
-        return dict(enumerate(pairwise(position + end for end in ends), self.first))
+        ends = self.record.ends[: self.count + 1]
+        return dict(enumerate(pairwise(position + end for end in ends), self.start))
+
+
+Piece: TypeAlias = str | LoopText
+"""Piece of a rendered text."""

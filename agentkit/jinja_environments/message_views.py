@@ -2,49 +2,69 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
+from jinja2 import Undefined
+
 from agentkit.errors import AgentkitError
+from agentkit.jinja_environments.limits import ITEM_SIZE, Unmeasured, count_read, count_steps
 
 if TYPE_CHECKING:
     from agentkit.jinja_environments.loop_recorder import LoopRecorder
 
-__all__ = ["IndexView", "LoopPosition", "MessageView"]
+__all__ = ["IndexView", "LoopPosition", "MessageView", "RecordedItems"]
 
 
-class MessageView(Sequence[Mapping[str, Any]]):
-    """List of the messages of the current rendering from the index `first` on. The recorder records each read.
+class RecordedItems(ABC, Unmeasured):
+    """Items of a loop, one for each message of the current rendering from the index `start` on.
 
-    An operation that depends on the number of messages counts as a read of this number.
+    Args:
+        recorder: Recorder of the rendering.
+        start: Index of the first message.
+    """
+
+    def __init__(self, recorder: LoopRecorder, start: int = 0) -> None:
+        self.recorder = recorder
+        self.start = start
+
+    def has_item(self, index: int) -> bool:
+        """Returns True if there is an item at `index`, and records this read. The index must not be negative."""
+        return self.recorder.read_message(self.start + index)
+
+    @abstractmethod
+    def get_item(self, index: int) -> Any:
+        """Returns the item at `index` without recording a read."""
+
+
+class MessageView(RecordedItems, Sequence[Mapping[str, Any]]):
+    """List of the messages of the current rendering from the index `start` on. The recorder records each read.
+
+    `length`, a negative index and a slice with an end record the number of messages. Other reads record only
+    whether there is a message at an index.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as for a list
 
-    def __init__(self, recorder: LoopRecorder, first: int = 0) -> None:
-        self.first = first
-        self.recorder = recorder
-
-    def has(self, index: int) -> bool:
-        """Returns True if the list has a message at `index`. The index must not be negative."""
-        return self.recorder.read_message(self.first + index)
-
     def get_item(self, index: int) -> Mapping[str, Any]:
         """Returns the message at `index` without recording a read."""
-        return self.recorder.messages[self.first + index]
+        return self.recorder.messages[self.start + index]
 
     def _read_all(self) -> list[Mapping[str, Any]]:
-        return list(self.recorder.messages[self.first : self.first + len(self)])
+        messages = [*self.recorder.messages[self.start : self.start + len(self)]]
+        count_steps(ITEM_SIZE * len(messages))
+        return messages
 
     def __bool__(self) -> bool:
-        return self.has(0)
+        return self.has_item(0)
 
     def __len__(self) -> int:
-        return max(self.recorder.read_length() - self.first, 0)
+        return max(self.recorder.read_length() - self.start, 0)
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         index = 0
-        while self.has(index):
+        while self.has_item(index):
             yield self.get_item(index)
             index += 1
 
@@ -56,40 +76,33 @@ class MessageView(Sequence[Mapping[str, Any]]):
         if isinstance(index, slice):
             is_tail = index.stop is None and index.step is None and isinstance(index.start, int)
             if is_tail and index.start >= 0:
-                return MessageView(self.recorder, self.first + index.start)
+                return MessageView(self.recorder, self.start + index.start)
             return self._read_all()[index]
         position = index if index >= 0 else len(self) + index
-        if position < 0 or not self.has(position):
+        if position < 0 or not self.has_item(position):
             raise IndexError(index)
         return self.get_item(position)
 
     def __eq__(self, other: object) -> bool:
-        return self._read_all() == other
+        return bool(self._read_all() == count_read(other))
 
     def __repr__(self) -> str:
         return repr(self._read_all())
 
 
-class IndexView:
-    """Indexes of the messages of a view, from the index `start` on: `range(start, messages | length)`."""
+class IndexView(RecordedItems):
+    """Indexes of the messages of a view, from the index `low` on: `range(low, messages | length)`."""
 
-    def __init__(self, view: MessageView, start: int) -> None:
-        self.first = view.first + start
-        self.recorder = view.recorder
-        self._start = start
-
-    def has(self, index: int) -> bool:
-        """Returns True if there is an item at `index`. The index must not be negative."""
-        return self.recorder.read_message(self.first + index)
+    def __init__(self, view: MessageView, low: int) -> None:
+        super().__init__(view.recorder, view.start + low)
+        self._low = low
 
     def get_item(self, index: int) -> int:
         """Returns the item at `index` without recording a read."""
-        return self._start + index
-
-    __getitem__ = get_item
+        return self._low + index
 
 
-class LoopPosition:
+class LoopPosition(Unmeasured):
     """Variable `loop` of an iteration. A rendering fails if it reads an attribute that this class does not have.
 
     Args:
@@ -99,7 +112,7 @@ class LoopPosition:
 
     __slots__ = ("_items", "index0")
 
-    def __init__(self, items: list[Any] | MessageView | IndexView, index0: int) -> None:
+    def __init__(self, items: RecordedItems, index0: int) -> None:
         self._items = items
         self.index0 = index0
 
@@ -116,24 +129,17 @@ class LoopPosition:
     @property
     def last(self) -> bool:
         """True for the last item."""
-        items = self._items
-        return self.index >= len(items) if isinstance(items, list) else not items.has(self.index)
+        return not self._items.has_item(self.index)
 
     @property
     def previtem(self) -> Any:
         """Item before this item. Undefined for the first item."""
-        return _undefine("previous") if self.first else self._items[self.index0 - 1]
+        return Undefined("there is no previous item") if self.first else self._items.get_item(self.index0 - 1)
 
     @property
     def nextitem(self) -> Any:
         """Item after this item. Undefined for the last item."""
-        return _undefine("next") if self.last else self._items[self.index]
+        return Undefined("there is no next item") if self.last else self._items.get_item(self.index)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AgentkitError(f"loop.{name} is not recorded")
-
-
-def _undefine(name: str) -> Any:
-    from jinja2 import Undefined
-
-    return Undefined(f"there is no {name} item")

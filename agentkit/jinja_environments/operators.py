@@ -7,18 +7,28 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, cast
 
+from jinja2.runtime import LoopContext
+
 from agentkit.jinja_environments.functions import raise_error
 from agentkit.jinja_environments.limits import (
     check_bits,
     check_size,
     check_widths,
-    count_digits,
-    count_text,
     find_size,
     measure,
+    measure_text,
 )
+from agentkit.jinja_environments.namespaces import Namespace
 
-__all__ = ["OPERATORS", "add", "check_brace_format", "check_percent_format", "concatenate", "join_pieces"]
+__all__ = [
+    "OPERATORS",
+    "add",
+    "check_brace_format",
+    "check_percent_format",
+    "concatenate",
+    "join_pieces",
+    "subtract",
+]
 
 _CHUNK: Final = 10_000
 _ESCAPED: Final = 12  # maximum number of characters that JSON or `repr` writes for one character
@@ -32,7 +42,7 @@ def add(*values: Any) -> Any:
             break
         size += len(value)
     else:
-        count_text(size)
+        measure_text(size)
         return "".join(values)
     total = values[0]
     for value in values[1:]:
@@ -40,28 +50,30 @@ def add(*values: Any) -> Any:
     return total
 
 
+def subtract(left: Any, right: Any) -> Any:
+    """Returns `left - right`."""
+    result = left - right
+    if isinstance(result, int):
+        check_bits(result.bit_length())
+    return result
+
+
 def concatenate(join: Callable[[Iterable[Any]], str], *values: Any) -> str:
     """Joins the texts of values: the operation `a ~ b ~ c` of a template.
 
     Calls `join`, the function of jinja that joins texts, only if a value is not a plain string.
     """
-    size = 0
-    for value in values:
-        if type(value) is not str:
-            break
-        size += len(value)
-    else:
-        count_text(size)
-        return "".join(values)
+    if {*map(type, values)} == {str}:
+        return cast("str", add(*values))
     texts = [value if isinstance(value, str) else str(value) for value in values]
-    count_text(sum(map(len, texts)))
+    measure_text(sum(map(len, texts)))
     return join(texts)
 
 
 def join_pieces(pieces: Iterable[str]) -> str:
     """Joins the pieces of a rendered text. Many pieces are joined in chunks, because chunks need less memory."""
     if isinstance(pieces, list):  # the pieces of a macro, which are all in memory
-        count_text(sum(map(len, pieces)))
+        measure_text(sum(map(len, pieces)))
         return "".join(pieces)
     texts: list[str] = []
     remaining, size = iter(pieces), 0
@@ -69,7 +81,7 @@ def join_pieces(pieces: Iterable[str]) -> str:
         size += sum(map(len, chunk))
         check_size(size)
         texts.append("".join(chunk))
-    count_text(size)
+    measure_text(size)
     return texts[0] if len(texts) == 1 else "".join(texts)
 
 
@@ -77,40 +89,27 @@ def _multiply(left: Any, right: Any) -> Any:
     for value, factor in ((left, right), (right, left)):
         if isinstance(factor, int) and isinstance(value, str | list | tuple):
             check_size(find_size(cast("Sequence[object]", value))[0] * factor)
-    if isinstance(left, int) and isinstance(right, int):
-        check_bits(left.bit_length() + right.bit_length())
-        count_digits(left, right)
     return measure(left * right)
 
 
 def _raise_to_power(base: Any, exponent: Any) -> Any:
     if isinstance(base, int) and isinstance(exponent, int):
         check_bits(base.bit_length() * exponent)
-        result = base**exponent
-        count_digits(result, result)
-        return result
     return base**exponent
 
 
 def _compute_remainder(left: Any, right: Any) -> Any:
     if isinstance(left, str):
         check_percent_format(left, right if isinstance(right, tuple | dict) else (right,))
-    count_digits(left, right)
     return measure(left % right)
-
-
-def _divide(left: Any, right: Any) -> Any:
-    count_digits(left, right)
-    return left // right
 
 
 OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "*": _multiply,
     "**": _raise_to_power,
     "%": _compute_remainder,
-    "//": _divide,
 }
-"""Functions of the operators that can create large values from small ones, or can be slow for large numbers."""
+"""Functions of the operators that can create large values from small ones."""
 
 _PERCENT_FIELD: Final = re.compile(r"%[^%a-zA-Z]*")
 _BRACE_FIELD: Final = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*")
@@ -144,6 +143,6 @@ def _find_length(value: Any) -> int:
     """Returns an upper bound for the length of the text of a value, or of a part of the value."""
     if isinstance(value, str):
         return len(value)
-    if type(value).__name__ in ("Namespace", "LoopContext"):
+    if isinstance(value, Namespace | LoopContext):
         raise_error(f"a value of type {type(value).__name__} cannot be formatted")
     return _ESCAPED * find_size(value)[0]

@@ -26,24 +26,22 @@ Rules
 Cost
     The number of iterations that run in all renderings together grows with the number of messages, and not with
     its square, if the renderings begin with the most messages. Parts of a template outside of loops run in each
-    rendering if they read the number of messages. Loops in macros and blocks, loops with `break` or `continue`,
-    and loops over other lists such as `messages[::-1]`, run in each rendering too.
+    rendering if they read the number of messages. Loops in macros, in `{% set %}` or `{% filter %}` blocks, loops
+    with `break` or `continue`, and loops over other lists such as `messages[::-1]`, run in each rendering too.
+    Templates with `{% block %}`, `{% call %}`, `include` or `import` are rendered completely each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING
 
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, build_values, render_chat
-from agentkit.jinja_environments.limits import check_size
-from agentkit.jinja_environments.loop_recorder import LoopRecorder, Piece
-from agentkit.jinja_environments.loop_records import LoopText
-from agentkit.jinja_environments.message_views import MessageView
-from agentkit.jinja_environments.recorded_template import compile_recorded
-from agentkit.jinja_environments.trace_recorder import get_recorded_namespace
+from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, render_chat
+from agentkit.jinja_environments.loop_records import LoopText, Piece
+
+if TYPE_CHECKING:
+    from agentkit.jinja_environments.loop_recorder import LoopRecorder
 
 __all__ = ["PrefixRenderer"]
 
@@ -63,7 +61,7 @@ class PrefixRenderer:
         self._name = name
 
     @cached_property
-    def chat(self) -> Rendering:
+    def rendering(self) -> Rendering:
         """Rendering of all messages.
 
         Raises:
@@ -73,16 +71,16 @@ class PrefixRenderer:
         return render_chat(self._source, self._variables, name=self._name)
 
     @cached_property
-    def _values(self) -> dict[str, Any]:
-        return build_values(self._variables)
-
-    @cached_property
     def _recorder(self) -> LoopRecorder | None:
-        """Recorder of the loops. None if the text of all messages with recorded loops differs from `chat`."""
-        recorder, is_open = LoopRecorder(self._values["messages"]), self._variables.add_generation_prompt
+        """Recorder of the loops. None if the text of all messages with recorded loops differs from `rendering`."""
         try:
-            pieces = self._render_recorded(recorder, len(recorder.messages), is_open)
-            return recorder if "".join(map(str, pieces)) == self.chat.text else None
+            # First, because `render_chat` stops a hostile template, and fails if jinja2 is not installed.
+            expected = self.rendering.text
+            from agentkit.jinja_environments.loop_recorder import LoopRecorder
+
+            recorder = LoopRecorder(self._source, self._variables)
+            pieces = recorder.render(len(self._variables.messages), self._variables.add_generation_prompt)
+            return recorder if "".join(map(str, pieces)) == expected else None
         except Exception:  # the template refuses the messages, or uses them in an unusual way
             return None
 
@@ -148,25 +146,10 @@ class PrefixRenderer:
     def _list_pieces(self, count: int, add_generation_prompt: bool) -> list[Piece]:
         if self._recorder is not None:
             try:
-                return self._render_recorded(self._recorder, count, add_generation_prompt)
+                return self._recorder.render(count, add_generation_prompt)
             except Exception:  # the template refuses the messages, or uses them in an unusual way
                 pass
         variables = self._variables._replace(
             messages=self._variables.messages[:count], add_generation_prompt=add_generation_prompt
         )
         return [render_chat(self._source, variables, name=self._name).text]
-
-    def _render_recorded(self, recorder: LoopRecorder, count: int, add_generation_prompt: bool) -> list[Piece]:
-        pieces = recorder.reuse_run(count, add_generation_prompt)
-        if pieces is None:
-            run = partial(self._run, recorder, add_generation_prompt)
-            pieces = recorder.run_template(count, add_generation_prompt, run)
-        check_size(sum(map(len, pieces)))
-        return pieces
-
-    def _run(self, recorder: LoopRecorder, add_generation_prompt: bool) -> Iterator[str]:
-        """Runs the template. Yields the texts outside of recorded loops."""
-        values = {"add_generation_prompt": add_generation_prompt, **self._variables.others}
-        values["messages"], values["namespace"] = MessageView(recorder), get_recorded_namespace()
-        template = compile_recorded(self._source)
-        return template.root_render_func(template.new_context({**self._values, **values}))

@@ -5,35 +5,39 @@ The template `{% for m in messages %}{{ m.role }}{% endfor %}` becomes, in effec
     {% macro agentkit_body_0(m, loop) %}{{ m.role }}{% endmacro %}
     {{ messages | add_loop(agentkit_body_0, 0) }}
 
-The filter passes the macro to the recorder, which can call the macro again in later renderings.
+The filter passes the macro to the recorder, which can call the macro again in later renderings. (The real names of
+the filters contain a space, so templates cannot call them.)
 
 The inner loop `{% for n in messages[loop.index:] %}{{ n.role }}{% endfor %}` becomes:
 
     {% for n in messages[loop.index:] | walk_messages %}{{ n.role }}{{ "" | count_change }}{% endfor %}
 
-The recorder yields the messages, and stores for how many messages the inner loop does the same.
+The recorder yields the messages, and stores for how many messages the inner loop does the same. This is needed for
+templates that look ahead (20 of the 72 templates of trl 1.16). In both kinds of loops, `range(messages | length)`
+becomes a list of indexes, which is needed for Gemma 4.
 
 The comparison `loop.index0 > ns.last` with an attribute of a namespace becomes:
 
     ns | compare_attribute("last", "lt", loop.index0)
 
-The recorder stores all values of the attribute for which the result is the same.
+The recorder stores all values of the attribute for which the result is the same. This is needed for Qwen 3 and 26
+other templates, which compare each message with the last question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, cast
+
+from jinja2 import Template, nodes, pass_context
+from jinja2.compiler import find_undeclared
 
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.environments import model_environment
-from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView
-from agentkit.jinja_environments.trace_recorder import COMPARISONS, current_recorder, get_recorded_namespace
-
-if TYPE_CHECKING:
-    from jinja2 import Template, nodes
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView, RecordedItems
+from agentkit.jinja_environments.namespaces import RecordedNamespace, current_recorder
+from agentkit.jinja_environments.trace_recorder import COMPARISONS
 
 __all__ = ["compile_recorded"]
 
@@ -44,59 +48,54 @@ _COUNT_CHANGE: Final = "count change"
 _COMPARE: Final = "compare attribute"
 _BODY: Final = "agentkit_body_"
 _FLIPPED: Final = {"eq": "eq", "ne": "ne", "gt": "lt", "gteq": "lteq", "lt": "gt", "lteq": "gteq"}
-_REFUSED: Final = frozenset({"Block", "CallBlock", "Extends", "FromImport", "Import", "Include"})
+_REFUSED: Final = (nodes.Block, nodes.CallBlock, nodes.Extends, nodes.FromImport, nodes.Import, nodes.Include)
 _STATEFUL: Final = frozenset({"caller", "cycler", "joiner", "kwargs", "self", "varargs"})
 _READABLE: Final = frozenset({"first", "index", "index0", "previtem"})
 
 
-@cache
-def _get_environment() -> ImmutableSandboxedEnvironment:
-    from jinja2 import pass_context
-
-    environment: Any = model_environment()
-    environment.filters[_ADD_LOOP] = _add_loop
-    environment.filters[_WALK] = _walk
-    environment.filters[_LIST_INDEXES] = _list_indexes
-    environment.filters[_COUNT_CHANGE] = pass_context(_count_change)
-    environment.filters[_COMPARE] = pass_context(_compare)
-    environment.hidden_types = (MessageView, IndexView)
-    environment.plain_types = frozenset({*environment.plain_types, LoopPosition, get_recorded_namespace()})
-    return cast("ImmutableSandboxedEnvironment", environment)
-
-
-_get_recorder: Final = current_recorder.get
-
-
-def _add_loop(items: Iterable[Any], body: Any, number: int, *values: Any) -> str:
-    """Runs a loop. Returns its text, or an empty text if the recorder adds the text."""
-    if isinstance(items, MessageView | IndexView):
-        items.recorder.add_loop(items, number, body._func, values)
-        return ""
-    listed = list(items)
-    return "".join([body._func(item, LoopPosition(listed, index), *values) for index, item in enumerate(listed)])
+def _add_loop(items: Any, body: Any, loop_index: int, *values: Any) -> str:
+    """Runs a loop. Returns an empty text, because the recorder adds the text of the loop."""
+    if not isinstance(items, RecordedItems):
+        raise AgentkitError("the loop is not over messages")
+    items.recorder.add_loop(items, loop_index, body._func, values)
+    return ""
 
 
 def _walk(items: Iterable[Any]) -> Iterable[Any]:
     """Returns the items of an inner loop. For messages, the recorder yields the items."""
-    return items.recorder.walk(items) if isinstance(items, MessageView | IndexView) else items
+    return items.recorder.walk(items) if isinstance(items, RecordedItems) else items
 
 
-def _list_indexes(items: Any, start: int) -> IndexView | range:
-    """Returns the indexes of the items from `start` on."""
-    return IndexView(items, start) if isinstance(items, MessageView) else range(start, len(items))
+def _list_indexes(items: Any, low: int) -> IndexView | range:
+    """Returns the indexes of the items from `low` on."""
+    return IndexView(items, low) if isinstance(items, MessageView) else range(low, len(items))
 
 
 def _count_change(_: Any, text: str) -> str:
     """Lets the recorder know that an inner loop prints a text."""
-    _get_recorder().count_change()
+    current_recorder.get().count_change()
     return text
 
 
 def _compare(context: Any, owner: Any, name: str, operator: str, other: Any) -> bool:
     """Compares the attribute `name` of `owner` with `other`. The recorder compares attributes of namespaces."""
-    if type(owner) is get_recorded_namespace():
-        return _get_recorder().compare_attribute(owner, name, operator, other)
+    if type(owner) is RecordedNamespace:
+        return current_recorder.get().compare_attribute(owner, name, operator, other)
     return COMPARISONS[operator](context.environment.getattr(owner, name), other)
+
+
+_ENVIRONMENT: Final[Any] = model_environment()
+_ENVIRONMENT.filters.update(
+    {
+        _ADD_LOOP: _add_loop,
+        _WALK: _walk,
+        _LIST_INDEXES: _list_indexes,
+        _COUNT_CHANGE: pass_context(_count_change),
+        _COMPARE: pass_context(_compare),
+    }
+)
+_ENVIRONMENT.hidden_types = (RecordedItems,)
+_ENVIRONMENT.readable_types = _ENVIRONMENT.readable_types | {LoopPosition, RecordedNamespace}
 
 
 @lru_cache(64)
@@ -106,12 +105,13 @@ def compile_recorded(source: str) -> Template:
     Raises:
         AgentkitError: The template has a part whose state the recorder cannot store.
     """
-    environment = _get_environment()
-    tree = environment.parse(source)
-    rewriter = _TreeRewriter(_find_names(tree))
+    tree = _ENVIRONMENT.parse(source)
+    names = _find_names(tree)
+    _refuse_unrecordable(tree, names)
+    rewriter = _TreeRewriter(names)
     rewriter.replace_loops(tree.body)
     rewriter.replace_nodes(tree)
-    return environment.from_string(tree)
+    return cast("Template", _ENVIRONMENT.from_string(tree))
 
 
 class _Names(NamedTuple):
@@ -121,23 +121,19 @@ class _Names(NamedTuple):
         views: Variables that can be the messages, or a part of them.
         namespaces: Variables that can be namespaces.
         changing: Variables whose values can differ between two runs of a loop.
+        late: Variables that the template sets after the start of the first recorded loop, outside of recorded
+            loops and macros.
         macro_names: Variables that macros read or set.
     """
 
     views: set[str]
     namespaces: set[str]
     changing: set[str]
+    late: set[str]
     macro_names: set[str]
 
 
 def _find_names(tree: nodes.Template) -> _Names:
-    """Returns the names of variables.
-
-    Raises:
-        AgentkitError: The template has a part whose state the recorder cannot store.
-    """
-    from jinja2 import nodes
-
     views, namespaces = {"messages"}, set[str]()
     for assign in [*tree.find_all(nodes.Assign)] * 2:  # twice, because a name can be used before
         names = _list_names([assign.node])
@@ -147,34 +143,23 @@ def _find_names(tree: nodes.Template) -> _Names:
     loops = [items[index] for items, index in _find_loops(tree.body, views)]
     inner = {id(name) for node in (*macros, *loops) for name in node.find_all(nodes.Name)}
     first = next((index for index, part in enumerate(parts) if part in loops), len(parts))
-    _check(tree, macros, _list_assigned(parts[first:], inner))
     changing = {"add_generation_prompt", *_list_assigned(parts, inner), *(macro.name for macro in macros)}
-    return _Names(views, namespaces, changing, _list_names(macros))
+    return _Names(views, namespaces, changing, _list_assigned(parts[first:], inner), _list_names(macros))
 
 
-def _check(tree: nodes.Template, macros: list[Any], assigned: set[str]) -> None:
+def _refuse_unrecordable(tree: nodes.Template, names: _Names) -> None:
     """Checks that the recorder can store the state of all parts of the template.
 
-    Args:
-        tree: The template.
-        macros: Macros of the template.
-        assigned: Variables that the template sets after the start of the first recorded loop, outside of recorded
-            loops and macros.
-
     Raises:
-        AgentkitError: The template has a part whose state the recorder cannot store.
+        AgentkitError: The recorder cannot store the state of a part.
     """
-    from jinja2 import nodes
-    from jinja2.compiler import find_undeclared
-
-    kinds = {type(node).__name__ for node in tree.find_all(nodes.Node)}
     # A macro that runs again later would read the last value of a variable.
     is_late = any(
-        find_undeclared(macro.body, assigned - {arg.name for arg in macro.args})
-        or assigned & {item.name for item in macro.find_all(nodes.NSRef)}
-        for macro in macros
+        find_undeclared(macro.body, names.late - {arg.name for arg in macro.args})
+        or names.late & {item.name for item in macro.find_all(nodes.NSRef)}
+        for macro in tree.find_all(nodes.Macro)
     )
-    if kinds & _REFUSED or _list_names([tree]) & _STATEFUL or is_late:
+    if is_late or any(tree.find_all(_REFUSED)) or _list_names([tree]) & _STATEFUL:
         raise AgentkitError("the template has blocks, imports or variables whose state cannot be recorded")
 
 
@@ -184,8 +169,6 @@ def _find_loops(body: list[Any], views: set[str]) -> Iterator[tuple[list[Any], i
     Such a loop has one variable, and no condition, `else`, recursion, `break`, `continue` or macro. The loop is
     not inside another loop, a macro or a block.
     """
-    from jinja2 import nodes
-
     for index, node in enumerate(body):
         if isinstance(node, nodes.If):
             for items in (node.body, node.elif_, node.else_):
@@ -204,8 +187,6 @@ def _can_walk(loop: nodes.For, views: set[str]) -> bool:
 
     Slices with an end or a step, such as `messages[:2]` or `messages[::-1]`, are excluded.
     """
-    from jinja2 import nodes
-
     is_slice = any(item.step or item.stop for item in loop.iter.find_all(nodes.Slice))
     has_views = bool(_list_names([loop.iter]) & views) and not is_slice
     return has_views and not (loop.else_ or loop.test or loop.recursive)
@@ -223,15 +204,13 @@ class _TreeRewriter:
 
     def replace_loops(self, body: list[Any]) -> None:
         """Replaces each loop that can be recorded with a macro and a call of `_add_loop`."""
-        from jinja2 import nodes
-
-        for number, (items, index) in enumerate([*_find_loops(body, self._names.views)]):
-            loop, name = items[index], f"{_BODY}{number}"
+        for loop_index, (items, index) in enumerate([*_find_loops(body, self._names.views)]):
+            loop, name = items[index], f"{_BODY}{loop_index}"
             read = (_list_names(loop.body) | self._names.macro_names) & self._names.changing
             names = sorted(read - {"loop", loop.target.name})
             args = [nodes.Name(arg, "param") for arg in (loop.target.name, "loop", *names)]
             values: list[nodes.Expr] = [nodes.Name(item, "load") for item in names]
-            values = [nodes.Name(name, "load"), nodes.Const(number), *values]  # arguments of `_add_loop`
+            values = [nodes.Name(name, "load"), nodes.Const(loop_index), *values]  # arguments of `_add_loop`
             call = nodes.Filter(self._as_view(loop.iter), _ADD_LOOP, values, [], None, None, lineno=loop.lineno)
             parts = [nodes.Macro(name, args, [], loop.body, lineno=loop.lineno), nodes.Output([call])]
             # One statement replaces the loop, so that the indexes of the other loops stay the same.
@@ -239,8 +218,6 @@ class _TreeRewriter:
 
     def _as_view(self, items: Any) -> Any:
         """Returns the items of a loop. `range(0, messages | length)` becomes a call of `_list_indexes`."""
-        from jinja2 import nodes
-
         if isinstance(items, nodes.Call) and getattr(items.node, "name", "") == "range" and len(items.args) < 3:
             *start, end = items.args
             if isinstance(end, nodes.Filter) and end.name == "length" and isinstance(end.node, nodes.Name):
@@ -249,8 +226,6 @@ class _TreeRewriter:
 
     def replace_nodes(self, node: Any) -> Any:
         """Replaces the inner loops over messages and the comparisons of attributes. Returns the resulting node."""
-        from jinja2 import nodes
-
         for name in node.fields:
             value = getattr(node, name)
             if isinstance(value, list):
@@ -273,8 +248,6 @@ class _TreeRewriter:
 
         Loops that can read the number of items are unchanged.
         """
-        from jinja2 import nodes
-
         read = [item for node in loop.body for item in node.find_all(nodes.Getattr) if item.attr in _READABLE]
         owners = {id(item.node) for item in read}
         names = [name for node in loop.body for name in node.find_all(nodes.Name) if name.name == "loop"]
@@ -288,8 +261,6 @@ class _TreeRewriter:
 
         Returns all other comparisons unchanged, and also those with several operators, such as `a < b < c`.
         """
-        from jinja2 import nodes
-
         operator, left, right = node.ops[0].op, node.expr, node.ops[0].expr
         if len(node.ops) > 1 or operator not in COMPARISONS:
             return node
@@ -303,8 +274,6 @@ class _TreeRewriter:
 
 def _find_outputs(node: Any) -> Iterator[nodes.Output]:
     """Yields the node itself or the nodes in the node that print something."""
-    from jinja2 import nodes
-
     if isinstance(node, nodes.Output):
         yield node
     yield from node.find_all(nodes.Output)
@@ -317,8 +286,6 @@ def _list_assigned(parts: Iterable[nodes.Node], inner: set[int]) -> set[str]:
         parts: Parts of the template.
         inner: Ids of the nodes in macros and recorded loops. These nodes are ignored.
     """
-    from jinja2 import nodes
-
     return {
         part.name
         for part in parts
@@ -328,8 +295,6 @@ def _list_assigned(parts: Iterable[nodes.Node], inner: set[int]) -> set[str]:
 
 def _list_names(parts: Iterable[Any]) -> set[str]:
     """Returns the names of the variables that parts of a template read or set."""
-    from jinja2 import nodes
-
     kinds = (nodes.Name, nodes.NSRef)
     names = {name.name for part in parts for name in part.find_all(kinds)}
     return names | {part.name for part in parts if isinstance(part, kinds)}

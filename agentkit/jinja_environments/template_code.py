@@ -8,7 +8,8 @@ The code differs from the code of jinja in these points:
 - `message.role` reads the key of a dict first if no method of dicts has this name. The result is the
   same as in jinja's sandbox, which searches for an attribute first.
 - Filters and tests are read from the environment where they are used.
-- Methods of texts, and `get` of dicts, are called directly if the arguments are constants or names.
+- Methods of texts are called directly if the arguments are constants or names. `get` of dicts, `startswith` and
+  `endswith` are called directly if the arguments are constants.
 
 To prevent the injection of code, names and texts of a template are written with `repr`. Only names in a list of
 allowed names are written without `repr`.
@@ -17,41 +18,31 @@ allowed names are written without `repr`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import Any, Final
 
-from agentkit.jinja_environments.generation_block import SPAN_END, SPAN_START
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame, operators
+
+from agentkit.jinja_environments.generation_spans import SPAN_END, SPAN_START
+from agentkit.jinja_environments.limited_filters import COUNT_ITEM
+from agentkit.jinja_environments.limits import check_bits
 from agentkit.jinja_environments.text_methods import DICT_NAMES, FREE_METHODS, TEXT_METHODS
-
-if TYPE_CHECKING:
-    from jinja2 import nodes
-    from jinja2.compiler import CodeGenerator, Frame
-else:
-    CodeGenerator = object  # jinja2 is an optional package
 
 __all__ = ["BoundedCode", "count_bodies"]
 
 _STEPS: Final = 3  # steps of a node
 _BODY: Final = 5  # nodes that each run of a body counts besides its own, because the run itself needs time
 _PRINTED: Final = 6  # further nodes counted for each printed value, because its text needs memory
-_CALLS: Final = frozenset({"Call", "Filter", "Test"})
-_UNCOUNTED: Final = frozenset({"Const", "Keyword", "Operand", "TemplateData"})
-_BODIES: Final = frozenset({"Block", "CallBlock", "For", "Macro", "Template"})
+_CALLS: Final = frozenset({nodes.Call, nodes.Filter, nodes.Test})
+_UNCOUNTED: Final = frozenset({nodes.Const, nodes.Keyword, nodes.Operand, nodes.TemplateData})
+_BODIES: Final = frozenset({nodes.Block, nodes.CallBlock, nodes.For, nodes.Macro, nodes.Template})
 _IMPORTS: Final = """\
 from agentkit.jinja_environments.functions import raise_error
-from agentkit.jinja_environments.limits import count_member_test, count_read, count_silent_steps, count_steps
-from agentkit.jinja_environments.limits import measure, measure_slice
-from agentkit.jinja_environments.operators import add, concatenate
+from agentkit.jinja_environments.limits import count_member_test, count_read, count_silent_steps, count_slice
+from agentkit.jinja_environments.limits import count_steps, measure
+from agentkit.jinja_environments.operators import add, concatenate, subtract
 from agentkit.jinja_environments.text_methods import call_text_method"""
-_OPERATORS: Final = {
-    "eq": "==",
-    "ne": "!=",
-    "gt": ">",
-    "gteq": ">=",
-    "lt": "<",
-    "lteq": "<=",
-    "in": "in",
-    "notin": "not in",
-}
 _LOOP_NAMES: Final = frozenset({"first", "index", "index0", "last", "length", "nextitem", "previtem", "revindex"})
 
 
@@ -59,41 +50,36 @@ def count_bodies(node: Any) -> int:
     """Adds a statement to each body that can run several times. The statement counts the steps of the body.
 
     Returns:
-        The number of nodes that run if the parent of this node runs once, without the nodes in this node's body.
+        Number of nodes that the surrounding body must count for this node. A node with a body of its own counts
+        that body itself.
     """
-    kind = type(node).__name__
-    if kind in _CALLS and node.dyn_args is not None:
+    if type(node) in _CALLS and node.dyn_args is not None:
         node.dyn_args = _apply_filter(node.dyn_args, "list")
-    total = int(kind not in _UNCOUNTED)
-    if kind == "Output":
-        total += _PRINTED * len(node.nodes)
-    if kind not in _BODIES:
+    total = int(type(node) not in _UNCOUNTED)
+    if type(node) not in _BODIES:
+        total += _PRINTED * len(node.nodes) if type(node) is nodes.Output else 0
         return total + sum(map(count_bodies, node.iter_child_nodes()))
-    from jinja2 import nodes
-
     steps = _STEPS * (_BODY + sum(map(count_bodies, node.body)))
     counter = "count_steps" if any(map(_prints, node.body)) else "count_silent_steps"
     node.body.insert(0, nodes.ExprStmt(nodes.Keyword(counter, nodes.Const(steps)), lineno=node.lineno))
-    if kind == "For" and node.test is not None:
-        node.test = _apply_filter(node.test, "count_item")
+    if type(node) is nodes.For and node.test is not None:
+        node.test = _apply_filter(node.test, COUNT_ITEM)
     return total + sum(map(count_bodies, node.iter_child_nodes(exclude=("body",))))
 
 
-def _prints(node: Any) -> bool:
+def _prints(node: nodes.Node) -> bool:
     """Returns True if a statement prints texts outside of inner loops. Inner loops count their own texts."""
-    if _is(node, "For"):
+    if type(node) is nodes.For:
         return any(map(_prints, node.else_))
-    return _is(node, "Output") or any(map(_prints, node.iter_child_nodes()))
+    return type(node) is nodes.Output or any(map(_prints, node.iter_child_nodes()))
 
 
 def _apply_filter(node: Any, name: str) -> nodes.Filter:
-    from jinja2 import nodes
-
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
 class BoundedCode(CodeGenerator):
-    """Writer of the Python code of templates. A subclass must add `CodeGenerator` of jinja as a base class."""
+    """Writer of the Python code of templates."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         # One call for each line, because jinja counts these calls to find the line of an error.
@@ -107,23 +93,23 @@ class BoundedCode(CodeGenerator):
         self.tests = _Lookups("tests", self.environment.tests)
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
-        if self.environment.finalize is None and _is_plain(frame):
+        if self.environment.finalize is None and _is_unescaped(frame):
             # The texts of `a ~ b` are printed one after the other, so that no joined text is created.
-            items: list[Any] = node.nodes
-            node.nodes = [part for item in items for part in (item.nodes if _is(item, "Concat") else [item])]
+            parts = [item.nodes if type(item) is nodes.Concat else [item] for item in node.nodes]
+            node.nodes = [*chain.from_iterable(parts)]
         super().visit_Output(node, frame)
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
         is_mark = getattr(node, "name", "") in (SPAN_START, SPAN_END)
         self._printed = "" if is_mark else self.temporary_identifier()
-        if self._printed and _is_plain(frame):
+        if self._printed and _is_unescaped(frame):
             self.write(f"({self._printed} if type({self._printed} := {finalize.src or '('}")
         else:
             self.write("measure(" if self._printed else "")
             super()._output_child_pre(node, frame, finalize)
 
     def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        if self._printed and _is_plain(frame):
+        if self._printed and _is_unescaped(frame):
             self.write(f")) is str else measure(str({self._printed})))")
         else:
             super()._output_child_post(node, frame, finalize)
@@ -133,6 +119,11 @@ class BoundedCode(CodeGenerator):
         self.newline(node)
         counter: Any = node.node
         self._write_call(f"{counter.key}(", frame, counter.value)
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+        if isinstance(node.value, int):
+            check_bits(node.value.bit_length())
+        super().visit_Const(node, frame)
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
         name, owner = node.attr, getattr(node.node, "name", None)
@@ -146,9 +137,9 @@ class BoundedCode(CodeGenerator):
             super().visit_Getattr(node, frame)
 
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
-        key = getattr(node.arg, "value", None) if _is(node.arg, "Const") else None
-        if _is(node.arg, "Slice"):
-            self.write("measure_slice(")
+        key = getattr(node.arg, "value", None) if type(node.arg) is nodes.Const else None
+        if type(node.arg) is nodes.Slice:
+            self.write("count_slice(")
             super().visit_Getitem(node, frame)
             self.write(")")
         elif isinstance(key, str):
@@ -169,10 +160,13 @@ class BoundedCode(CodeGenerator):
             self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
             self.write(")")
 
+    def visit_Sub(self, node: nodes.BinExpr, frame: Frame) -> None:
+        self._write_call("subtract(", frame, node.left, node.right)
+
     def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
         operands: list[nodes.Node] = []
         left: Any = node
-        while _is(left, "Add"):
+        while type(left) is nodes.Add:
             operands.append(left.right)
             left = left.left
         self._write_call("add(", frame, left, *reversed(operands))
@@ -191,7 +185,7 @@ class BoundedCode(CodeGenerator):
         for item in node.ops:
             is_member = item.op in ("in", "notin")
             is_fast = _is_small(item.expr) or (_is_small(left) and not is_member)
-            self.write(f" {_OPERATORS[item.op]} ")
+            self.write(f" {operators[item.op]} ")
             counter = "count_member_test(" if is_member else "count_read("
             self._write_operand("" if is_fast else counter, item.expr, frame)
             left = item.expr
@@ -213,7 +207,7 @@ class BoundedCode(CodeGenerator):
         self.write(")" if values else f"{start})")
 
     def _write_operand(self, start: str, node: nodes.Node, frame: Frame) -> None:
-        if start and not _is(node, "Const"):
+        if start and type(node) is not nodes.Const:
             self._write_call(start, frame, node)
         else:
             self.visit(node, frame)
@@ -260,24 +254,20 @@ class _Lookups(dict[str, str]):
         return f"raise_error({error!r})"
 
 
-def _is(node: Any, kind: str) -> bool:
-    return type(node).__name__ == kind
-
-
-def _is_plain(frame: Frame) -> bool:
+def _is_unescaped(frame: Frame) -> bool:
     """Returns True if printed values are not escaped."""
     return not (frame.eval_ctx.autoescape or frame.eval_ctx.volatile)
 
 
 def _is_constant(items: list[Any]) -> bool:
-    return all(_is(item, "Const") for item in items)
+    return all(type(item) is nodes.Const for item in items)
 
 
 def _is_small(node: Any) -> bool:
     """Returns True if a node is a constant, or a list or tuple of constants."""
-    if _is(node, "List") or _is(node, "Tuple"):
+    if isinstance(node, nodes.List | nodes.Tuple):
         return _is_constant(node.items)
-    return _is(node, "Const")
+    return type(node) is nodes.Const
 
 
 def _is_method_call(node: nodes.Call) -> bool:
@@ -285,8 +275,8 @@ def _is_method_call(node: nodes.Call) -> bool:
 
     The generated code contains the arguments twice, so nested calls would double its size at each level.
     """
-    has_values = all(_is(value, "Const") or _is(value, "Name") for value in node.args)
-    if not has_values or node.kwargs or node.dyn_args or node.dyn_kwargs or not _is(node.node, "Getattr"):
+    method, has_values = node.node, all(isinstance(value, nodes.Const | nodes.Name) for value in node.args)
+    if not has_values or node.kwargs or node.dyn_args or node.dyn_kwargs or type(method) is not nodes.Getattr:
         return False
-    name = getattr(node.node, "attr", "")
+    name = method.attr
     return name in TEXT_METHODS or (name in FREE_METHODS and _is_constant(node.args))

@@ -175,7 +175,7 @@ class Msg(_Computed):
     def finish_reason(self) -> FinishReason | None:
         """The reason why the reply ended, from `metadata["reply"]`. None if there is no known reason."""
         reason = self._reply.get("finish_reason")
-        return FinishReason(reason) if reason in _FINISH_REASONS else None
+        return FinishReason(reason) if isinstance(reason, str) and reason in _FINISH_REASONS else None
 
     @property
     def _reply(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from agentkit.argument_checks import check_option
 from agentkit.errors import MissingExtraError, OptionError, TemplateError, TemplateNotFoundError
 from agentkit.jinja_environments import prompt_environment
+from agentkit.jinja_environments.template_errors import find_template_line
 from agentkit.prompts.template_values import as_template_value
 from agentkit.reprs import as_one_line
 
@@ -144,19 +145,8 @@ class PromptTemplates:
 
         if isinstance(error, TemplateSyntaxError):
             return TemplateError(error.name or label, error.message or "invalid syntax", error.lineno)
-        place, line = self._find_line(error, label)
-        return TemplateError(place, _describe(error), line)
-
-    def _find_line(self, error: Exception, label: str) -> tuple[str, int | None]:
-        """Returns the innermost template in the traceback of an error, and the line in this template."""
-        place: tuple[str, int | None] = (label, None)
-        entry = error.__traceback__
-        while entry is not None:
-            file = entry.tb_frame.f_code.co_filename
-            if file == label or file in self._sources:
-                place = (file, entry.tb_lineno)
-            entry = entry.tb_next
-        return place
+        file, line = find_template_line(error, {label, *self._sources})
+        return TemplateError(file or label, _describe(error), line)
 
 
 def _describe(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
+from datetime import datetime
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,7 @@ from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource
 from agentkit.errors import MissingExtraError, OptionError, TemplateError
 from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, compile_chat, render_chat
+from agentkit.jinja_environments.functions import create_clock
 from agentkit.json_values import as_list, as_object
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
@@ -35,6 +36,7 @@ _MEDIA: Final = 1_500  # approximate number of tokens of a media item
 _CALL: Final = 12  # tokens that a template adds around a tool call or a tool result
 _WORD: Final = "Userword"
 _NO_TEMPLATE: Final = "no chat template: 5 tokens are assumed for each message in addition to its texts"
+_CLOCK: Final = create_clock(datetime(2026, 11, 21))  # with the current date, counts would depend on the day
 
 
 _Renderer: TypeAlias = Callable[[list[dict[str, Any]]], str]
@@ -257,7 +259,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             source = given.choose_source(None, tools is not None)
         if source is None:
             return None
-        others = {**tokens, "strftime_now": _format_fixed_date}
+        others = {**tokens, "strftime_now": _CLOCK}
         return lambda messages: render(source, ChatVariables(messages, tools, None, True, others)).text
 
     def weigh(self, msg: Msg) -> int:
@@ -291,11 +293,6 @@ def _as_option_error(file: Path, error: Exception) -> OptionError:
 def _read_token(token: Any) -> str:
     """Returns the text of a special token, which is a string or an object in `tokenizer_config.json`."""
     return str(cast("dict[str, Any]", token).get("content", "") if isinstance(token, dict) else token or "")
-
-
-def _format_fixed_date(pattern: str) -> str:
-    """Formats a fixed date. With the current date, counts would depend on the day."""
-    return date(2026, 11, 21).strftime(pattern)
 
 
 def _choose_conversion(render: _Renderer) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -56,6 +56,8 @@ def find_omitted_content(
         train_thinking: False if no thinking is trained. Thinking is then not reported.
     """
     sample, text = rendered.sample, "".join([rendered.text[start:end] for start, end in trained])
+    # `TemplateReport` says what the template writes without further variables.
+    has_report = not sample.variables.keys() - {"now", "on_special_tokens"}
     current, first, position = -1, 0, 0
     for index, number, block in _list_trained_blocks(sample, train_on):
         if index != current:
@@ -63,7 +65,7 @@ def find_omitted_content(
         if block.type == "thinking" and not train_thinking:
             continue
         content, start = get_block_text(block).strip(), -1
-        if sample.variables or not _is_never_written(rendered.template, sample.msgs[index], block):
+        if not has_report or not _is_never_written(rendered.template, sample.msgs[index], block):
             start = _find_content(text, content, position)
             # a template can write the blocks of a message in a different order
             start = _find_content(text, content, first) if start < 0 < position else start

@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentkit.argument_checks import check_option
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.sample import Sample
+from agentkit.training.sample import MessageWeight, Sample, is_reply
 
 __all__ = ["split_rewritten"]
 
@@ -45,7 +45,7 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
     """
     check_option("sample", sample, Sample)
     check_option("template", template, ChatTemplate)
-    replies = sample.replies
+    replies = _list_trainable(sample)
     remaining = [index for index in replies if index == replies[-1] or sample.get_weight(index) != 0]
     parts: list[Sample] = []
     spans = whole = ReplySpans(sample, template)
@@ -64,6 +64,20 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
     return parts[::-1] if parts else [sample]
 
 
+def _list_trainable(sample: Sample) -> list[int]:
+    """Returns the indexes of the replies of the viewer, and of other replies with the weight 1."""
+    replies = {*sample.replies}
+    return [
+        index
+        for index, msg in enumerate(sample.msgs)
+        if index in replies or (is_reply(msg) and _has_weight(sample.get_weight(index)))
+    ]
+
+
+def _has_weight(weight: MessageWeight) -> bool:
+    return any(weight) if isinstance(weight, tuple) else bool(weight)
+
+
 def _cut(sample: Sample, length: int) -> Sample:
     tokens = {index: ids for index, ids in (sample.tokens or {}).items() if index < length}
     weights = None if sample.weights is None else sample.weights[:length]
@@ -72,7 +86,7 @@ def _cut(sample: Sample, length: int) -> Sample:
 
 def _train_only(sample: Sample, indexes: Collection[int]) -> Sample:
     """Returns a sample in which replies outside of `indexes` have the weight 0 and no recorded token ids."""
-    others = {*sample.replies} - {*indexes}
+    others = {*_list_trainable(sample)} - {*indexes}
     weights = [0 if index in others else sample.get_weight(index) for index in range(len(sample.msgs))]
     tokens = {index: ids for index, ids in (sample.tokens or {}).items() if index not in others}
     return replace(sample, weights=weights, tokens=tokens)

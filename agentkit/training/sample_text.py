@@ -31,8 +31,6 @@ _OPTIONS: Final = frozenset(
     {"messages", "msgs", "tools", "add_generation_prompt", "continue_final_message", "validate"}
 )
 """Names that a template variable cannot have, because `tokenize` passes these arguments itself."""
-_RENDER_OPTIONS: Final = frozenset({"chat_template", "documents", "on_special_tokens"})
-"""Options of `ChatTemplate.render` that a row can set in its column `chat_template_kwargs`."""
 
 
 class ReplyPrompt(NamedTuple):
@@ -90,7 +88,7 @@ class SampleText:
         check_separate_results(self.sample)
         if self._prefixes is None or self.longer is not None:
             return self.render(self.sample.msgs)
-        return self._prefixes.chat
+        return self._prefixes.rendering
 
     @cached_property
     def text(self) -> str:
@@ -128,9 +126,6 @@ class SampleText:
     def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
         """Renders messages with the tools of the sample. If `is_open` is True, adds a generation prompt."""
         options: dict[str, Any] = {"tools": self.sample.tools, "add_generation_prompt": is_open, **self.variables}
-        if options.keys() & _RENDER_OPTIONS:
-            rendered = self.template.render(msgs, validate=False, **options)
-            return Rendering(rendered.text, rendered.spans)
         return self.template.render_text(msgs, **options)
 
     def render_start(self, count: int, *, is_open: bool = False) -> str:
@@ -167,13 +162,12 @@ class SampleText:
 
     @cached_property
     def _prefixes(self) -> PrefixRenderer | None:
-        """Renderer of the first messages. None if the options or the template do not allow this renderer."""
+        """Renderer of the first messages. None if the template is a function."""
         if self.longer is not None:
             return self.longer._prefixes
-        variables = self.variables
-        if variables.keys() & _RENDER_OPTIONS or self.template.function is not None:
+        if self.template.function is not None:
             return None
-        return self.template.create_prefix_renderer(self.sample.msgs, tools=self.sample.tools, **variables)
+        return self.template.create_prefix_renderer(self.sample.msgs, tools=self.sample.tools, **self.variables)
 
     def _list_loop_spans(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
         """Returns the spans of the first `count` messages, by the index of the message.

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, cast, overload
+from typing import Any, Final, TypeAlias, cast, overload
 
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
@@ -22,7 +22,8 @@ The function converts special tokens in the text to their ids. It adds no specia
 TokenizerLike: TypeAlias = Encode | Any
 """`Encode` function, a `tokenizers.Tokenizer`, or a fast tokenizer of transformers."""
 
-_ADVICE = "Pass a tokenizers.Tokenizer, or a function that returns token ids and offsets."
+_ID_LIMIT: Final = 2**32  # the package tokenizers stores ids in 32 bits
+_ADVICE: Final = "Pass a tokenizers.Tokenizer, or a function that returns token ids and offsets."
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class TextTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str | None:
         """Returns the text of token ids, with special tokens. Returns None if an id is unknown."""
-        if any(self.tokenizer.id_to_token(id) is None for id in {*ids}):
+        if any(not 0 <= id < _ID_LIMIT or self.tokenizer.id_to_token(id) is None for id in {*ids}):
             return None
         return cast("str", self.tokenizer.decode(list(ids), skip_special_tokens=False))
 
@@ -78,20 +79,24 @@ def _encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[
         OptionError: `encode` did not return two sequences of the same length. Or the last of several tokens does
             not end between 1 and the length of the text. The end 0 indicates an added special token.
     """
-    pair = encode(text)
-    returned: object = pair  # a function can return anything
-    if not isinstance(returned, tuple | list) or len(pair) != 2:
+    pair: Any = encode(text)
+    try:
+        ids, offsets = pair
+        count, offset_count = len(ids), len(offsets)
+        end = offsets[offset_count - 1][1] if offset_count > 1 else len(text)
+        if type(ids) not in (list, tuple) or (count and type(ids[0]) is not int):
+            ids = [int(id) for id in ids]
+        if not isinstance(offsets, _Offsets) and offset_count and type(offsets[0]) is not tuple:
+            offsets = [(int(start), int(end)) for start, end in offsets]
+    except (TypeError, ValueError, LookupError):
         reason = f"expected token ids and offsets, got {shorten_repr(pair, 60)}"
-    elif len(pair[0]) != len(pair[1]):
-        count = f"{len(pair[0])} tokens and {len(pair[1])} offsets"
-        reason = f"expected one offset for each token, got {count}"
-    elif len(pair[1]) > 1 and not 0 < pair[1][len(pair[1]) - 1][1] <= len(text):
-        end = pair[1][len(pair[1]) - 1][1]
-        reason = f"expected a last token that ends between 1 and {len(text)}, got the end {end}"
-    elif len(pair[1]) and not isinstance(pair[1][0], tuple):  # lists or arrays
-        return [int(id) for id in pair[0]], [(int(start), int(end)) for start, end in pair[1]]
     else:
-        return pair
+        if count != offset_count:
+            reason = f"expected one offset for each token, got {count} tokens and {offset_count} offsets"
+        elif offset_count > 1 and not 0 < end <= len(text):
+            reason = f"expected a last token that ends between 1 and {len(text)}, got the end {end}"
+        else:
+            return ids, offsets
     advice = "Return the ids of the text without added special tokens, and their starts and ends in the text."
     raise OptionError("encode", reason, advice)
 

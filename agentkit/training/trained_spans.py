@@ -85,7 +85,11 @@ def _find_replies(rendered: ReplySpans) -> list[Span]:
 def _find_whole(rendered: ReplySpans, index: int) -> list[Span]:
     """Returns the spans of a reply or of another message."""
     if index not in rendered.all_replies:
-        return [rendered.find_message(index)]
+        start, end = rendered.find_message(index)
+        earlier = rendered.sample.msgs[: index + 1]
+        # The text of the first message can begin with a default system prompt and the declarations of tools.
+        is_first = earlier[-1].role != "system" and all(msg.role == "system" for msg in earlier[:-1])
+        return [(max(start, find_start(rendered)) if is_first else start, end)]
     # A reply that is not trained is found even if later messages changed its text.
     is_trained = rendered.sample.get_weight(index) != 0
     return rendered.find_reply_spans(index) if is_trained else rendered.find_written_reply(index)

@@ -547,6 +547,16 @@ def test_invalid_messages_and_options_are_refused() -> None:
         ("a", {"tags": 5}, "tags: expected Mapping, got int 5"),
         ("a", {"tags": {"user": 5}}, "tags['user']: expected two strings, got 5"),
         ("a", {"tags": {"bot": ("", "")}}, "tags['bot']: there is no role with this name"),
+        (
+            "a",
+            {"control_tokens": "<|im_end|>"},
+            "control_tokens: expected Set | list | tuple, got str '<|im_end|>'",
+        ),
+        (
+            "a",
+            {"special_tokens": {"messages": "x"}},
+            "special_tokens['messages']: a special token cannot have the",
+        ),
     ],
 )
 def test_wrong_arguments_and_contradictions_are_refused(
@@ -573,6 +583,17 @@ def test_a_dict_that_changes_later_does_not_change_the_template() -> None:
     assert template.render([USER], chat_template="rag").text == "rag"
     assert template.tags == {"user": ("U: ", "\n")}
     assert template.response_template == {"start_anchor": "A:", "fields": {"content": {}}}
+
+
+def test_a_declaration_of_replies_that_is_nested_deeply_is_read() -> None:
+    nested: Any = []
+    for _ in range(3_000):
+        nested = [nested]
+    declaration = {"fields": {"content": {}}, "x": nested}
+    assert ChatTemplate("", response_template=declaration).response_template is not None
+    cyclic: dict[str, Any] = {"fields": {}}
+    cyclic["x"] = cyclic
+    assert ChatTemplate("", response_template=cyclic).response_template is not None
 
 
 def test_named_templates_can_contain_the_default_template() -> None:

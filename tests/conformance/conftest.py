@@ -53,10 +53,10 @@ if VARIABLE not in os.environ:
 @pytest.fixture(scope="session", autouse=True)
 def _compile_once() -> Iterator[None]:
     """Compiles each template of trl once: there are more of them than agentkit keeps in memory."""
-    from agentkit.jinja_environments import chat_rendering, prefix_rendering
+    from agentkit.jinja_environments import chat_rendering, loop_recorder
 
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((chat_rendering, "_compile"), (prefix_rendering, "compile_recorded")):
+        for module, name in ((chat_rendering, "_compile"), (loop_recorder, "compile_recorded")):
             patch.setattr(module, name, lru_cache(200)(getattr(module, name).__wrapped__))
         yield
 

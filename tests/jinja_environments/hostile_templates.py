@@ -10,6 +10,7 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -18,8 +19,10 @@ from unittest.mock import patch
 from agentkit.errors import TemplateError
 from agentkit.jinja_environments import limits
 from agentkit.jinja_environments.chat_rendering import ChatVariables, render_chat
+from agentkit.jinja_environments.functions import create_clock
+from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 
-__all__ = ["ENDLESS", "ESCAPES", "LARGE", "NESTED", "SLOW"]
+__all__ = ["ENDLESS", "ESCAPES", "LARGE", "NESTED", "PREFIXES", "SLOW"]
 
 _MEMORY: Final = 1_000_000_000  # bytes of address space
 _SECONDS: Final = 60
@@ -28,6 +31,7 @@ _STEPS: Final = 2_000_000  # steps of a rendering, so that the templates end soo
 _NAMES: Final = "{% set n = namespace(x='ab', l=[1], d={'a': 1}) %}"
 _BIG: Final = "{% set b = 'é' * 900000 %}"
 _BIG_PAIR: Final = "{% set a = 'x' * 900000 %}{% set b = 'x' * 900000 %}"
+_LONG: Final = "{% set a = 2 ** 49998 %}{% set a = a * a %}"
 _MANY: Final = "{% for i in range(100000) %}"
 _END: Final = "{% endfor %}"
 
@@ -77,6 +81,9 @@ ESCAPES: Final = (
     "{{ raise_exception.__code__ }}",
     "{{ strftime_now.__globals__ }}",
     "{{ strftime_now.__self__ }}",
+    "{{ strftime_now.__closure__ }}",
+    "{{ strftime_now.args }}",
+    "{{ strftime_now.args[0].now() }}",
     "{{ dict.__class__ }}",
     "{{ dict.__init__.__globals__ }}",
     "{{ dict.fromkeys.__func__ }}",
@@ -172,8 +179,9 @@ ENDLESS: Final = {
     "sum of a range": _repeat("{{ range(99999)|sum }}"),
     "members of a range": _repeat("{{ 1.5 in range(99999) }}"),
     "count of a range": _repeat("{{ range(99999).count(1.5) }}"),
-    "remainder of a long number": _repeat("{{ 7 ** 30000 % 12345 }}"),
-    "quotient of a long number": _repeat("{% set n.x = 7 ** 30000 // 12345 %}", "{% set n = namespace(x=9) %}"),
+    "remainder of a long number": _repeat("{{ 7 ** 300 % 12345 }}"),
+    "quotient of a long number": _repeat("{% set n.x = 7 ** 300 // 12345 %}", "{% set n = namespace(x=9) %}"),
+    "float": _repeat("{{ b|float }}", "{% set b = '9' * 900000 %}"),
     "chains of filters": _repeat("{{ range(100000)" + "|select('number')" * 50 + "|list|length }}"),
     "long attributes": "{{ (['x'] * 90000)|map(attribute='" + ".".join("0" * 5_000) + "')|list|length }}",
     "striptags": "{{ ('<!--a-->' * 100000)|striptags }}",
@@ -195,8 +203,14 @@ LARGE: Final = {
     "**": "{{ 10 ** 10000000 }}",
     "** twice": "{{ 2 ** 99999 ** 9 }}",
     "* of numbers": _repeat("{% set n.x = n.x * n.x %}", "{% set n = namespace(x=9) %}"),
+    "** of a long number": "{{ 7 ** 30000 % 12345 }}",
+    "- of numbers": _repeat("{% set n.x = n.x - (0 - n.x) %}", "{% set n = namespace(x=9) %}"),
+    "a list of negative numbers": _repeat(f"{{% set n.l = n.l + [{'-a, ' * 3000}] %}}", _NAMES + _LONG),
+    "long numbers in a format": _LONG + "{{ ('%x' * 40000) % ((a,) * 40000) }}",
+    "long numbers of a range": _LONG + "{{ range(a, a + 60000)|list|length }}",
     "a hexadecimal number": "{{ ('f' * 900000)|int(base=16) }}",
     "round": "{{ 1.5|round(1000000000, 'ceil') }}",
+    "round to a large number": "{{ 1|round(-90000000) }}",
     "join": _double("[n.x, n.x]|join"),
     "join with a separator": _BIG + "{{ range(100000)|join(b) }}",
     "join of an attribute": _BIG + "{{ ([{'a': b}] * 100)|join('', attribute='a') }}",
@@ -222,12 +236,14 @@ LARGE: Final = {
     "batch": "{{ [1]|batch(10000000, 0)|list }}",
     "slice": "{{ [1]|slice(10000000)|list }}",
     "wordwrap with a text": "{{ ('a' * 90000)|wordwrap(1, wrapstring='x' * 90000) }}",
-    "urlize with a target": "{{ ('http://a.b ' * 9000)|urlize(target='x' * 90000) }}",
+    "urlize with a target": "{{ ('http://a.com ' * 9000)|urlize(target='x' * 90000) }}",
     "tojson with an indent": "{{ ([1] * 9000)|tojson(indent=99999) }}",
     "tojson with a text": "{{ ([1] * 9000)|tojson(indent='a' * 90000) }}",
     "tojson with separators": "{{ ([1] * 9000)|tojson(separators=('a' * 90000, ':')) }}",
     "sum of lists": "{{ ([[1]] * 9000)|sum(start=[]) }}",
     "characters": "{{ ('é' * 9000000)|list|length }}",
+    "groups of characters": "{{ ('é' * 9000000)|groupby(0)|length }}",
+    "words": "{{ ('é ' * 4500000)|title|length }}",
     "arguments": "{{ dict(*('é' * 9000000)) }}",
     "bytes of a number": "{{ (1).to_bytes(1000000000, 'big') }}",
     "bytes of a text": "{{ ('é' * 90000).encode('punycode') }}",
@@ -287,20 +303,47 @@ NESTED: Final = {
     "filters": "{{ a" + "|upper" * 5_000 + " }}",
     "arguments": "{{ " + "a.split(" * 2_000 + "1" + ")" * 2_000 + " }}",
     "a number": "{{ " + "9" * 5_000 + " }}",
-    "a text": "a" * 1_000_001,
+    "digits": "{{ [" + "9" * 500 + ", a] }}",
+    "a text": "a" * 100_001,
+    "a list of attributes": "{{ [" + "a.b," * 50_000 + "] }}",
 }
 """Templates that are nested too deeply, or have too many digits or characters."""
 
-SLOW: Final = ("loops without text", "a list of texts", "macros")
-"""Names of templates that are rendered with the real number of steps too."""
+SLOW: Final = ("loops without text", "macros", "float")
+"""Names of endless templates that are rendered with the real number of steps too."""
+
+PREFIXES: Final = {
+    "format": "{{ ('{0}' * 40000).format(messages) }}",
+    "%": "{{ ('%s' * 40000) % (messages,) }}",
+    "a list of messages": "{{ [messages] * 40000 }}",
+    "a field of a namespace": "{% set n = namespace(b='x') %}{{ '{0.b}'.format(n) }}",
+    "equal messages": (
+        "{% set x = [{'role': 'user', 'content': messages[0].content ~ ''}, messages[1]] %}"
+        "{% for i in range(2000) %}{% if x == messages %}{% endif %}{% endfor %}"
+    ),
+}
+"""Parts of templates that are refused, but only in a rendering of the first two messages."""
 
 
 def _render(source: str) -> dict[str, object]:
-    names = {"strftime_now": datetime(2026, 1, 2).strftime}
+    names = {"strftime_now": create_clock(datetime(2026, 1, 2))}
+    variables = ChatVariables([{"role": "user", "content": "Hi."}], others=names)
+    return _run(lambda: render_chat(source, variables).text[:100])
+
+
+def _render_prefix(part: str) -> dict[str, object]:
+    """Renders a part of a template that only the rendering of the first two messages reaches."""
+    loop = "{% for message in messages %}{{ message.role }}{% endfor %}"
+    messages = [{"role": "user", "content": "Q" * 20_000}, {"role": "assistant", "content": "A"}] * 2
+    renderer = PrefixRenderer(f"{loop}{{% if messages|length == 2 %}}{part}{{% endif %}}", ChatVariables(messages))
+    assert renderer._recorder is not None  # pyright: ignore[reportPrivateUsage] - the recorded loops are tested
+    return _run(lambda: renderer.render(2)[:100])
+
+
+def _run(render: Callable[[], str]) -> dict[str, object]:
     start = time.process_time()
     try:
-        variables = ChatVariables([{"role": "user", "content": "Hi."}], others=names)
-        result = {"text": render_chat(source, variables).text[:100]}
+        result = {"text": render()}
     except TemplateError as error:
         result = {"error": str(error)}
     return {**result, "seconds": time.process_time() - start}
@@ -309,12 +352,14 @@ def _render(source: str) -> dict[str, object]:
 def _main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
-    groups: dict[str, dict[str, str]] = {"endless": ENDLESS, "large": LARGE, "nested": NESTED}
-    results = {f"slow: {name}": _render({**ENDLESS, **LARGE}[name]) for name in SLOW}
+    # Large templates need the real number of steps, because some exceed the other limits only then.
+    results = {f"large: {name}": _render(source) for name, source in LARGE.items()}
+    results |= {f"slow: {name}": _render(ENDLESS[name]) for name in SLOW}
     with patch.object(limits, "_MAX_STEPS", _STEPS):
         results |= {f"escape: {source}": _render(source) for source in ESCAPES}
-        for group, cases in groups.items():
-            results |= {f"{group}: {name}": _render(source) for name, source in cases.items()}
+        results |= {f"endless: {name}": _render(source) for name, source in ENDLESS.items()}
+        results |= {f"nested: {name}": _render(source) for name, source in NESTED.items()}
+        results |= {f"prefixes: {name}": _render_prefix(part) for name, part in PREFIXES.items()}
     json.dump({"results": results, "peak": _find_peak()}, sys.stdout)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.jinja_environments.hostile_templates import ENDLESS, ESCAPES, LARGE, NESTED, SLOW
+from tests.jinja_environments.hostile_templates import ENDLESS, ESCAPES, LARGE, NESTED, PREFIXES, SLOW
 
 pytestmark = pytest.mark.slow
 
@@ -43,9 +43,10 @@ def test_a_hostile_template_prints_no_python_object() -> None:
         ("endless", ENDLESS, (" the limit of ",)),
         ("large", LARGE, (" the limit of ", "too large", "is unsafe", "expected a number", "cannot be formatted")),
         ("nested", NESTED, ("too deeply", "too many statically nested blocks", "limit", "recursion")),
+        ("prefixes", PREFIXES, (" the limit of ", "too large", "cannot be formatted")),
         ("slow", SLOW, (" the limit of ", "too large")),
     ],
-    ids=["endless", "large", "nested", "slow"],
+    ids=["endless", "large", "nested", "prefixes", "slow"],
 )
 def test_a_hostile_template_is_an_error(group: str, cases: Any, words: tuple[str, ...]) -> None:
     results = select(group)

@@ -245,8 +245,8 @@ def test_a_text_that_starts_differently_has_no_end_of_a_prefix() -> None:
 
 _FEW: Final = "{% if messages | length < 3 %}"
 _SHORT_ONLY: Final = {
-    "attributes": "{{ messages.first }}{{ messages.recorder }}{{ messages['recorder'] }}{{ messages.length }}",
-    "filter attr": "{{ messages | attr('recorder') }}{{ [messages] | map(attribute='first') | list }}",
+    "attributes": "{{ messages.start }}{{ messages.recorder }}{{ messages['recorder'] }}{{ messages.length }}",
+    "filter attr": "{{ messages | attr('recorder') }}{{ [messages] | map(attribute='start') | list }}",
     "a large text": "{% set s = 'x' * 900_000 %}" + "{{ s }}" * 15,
     "many steps": "{% for i in range(5_000) %}" + "{{ '' }}" * 40 + "{% endfor %}",
 }
@@ -263,6 +263,14 @@ def test_a_part_that_only_a_short_prefix_reaches_has_the_limits_of_a_plain_rende
         with patch.object(limits, "_MAX_STEPS", 2_000_000):
             expected = _render_or_refuse(template.render_text, msgs[:2])
             assert _render_or_refuse(renderer.render, 2) == expected
+
+
+def test_loops_are_not_recorded_if_the_template_refuses_the_messages() -> None:
+    renderer = _create_renderer(ChatTemplate("{{ raise_exception('no') }}"), _build_turns(2))
+    with patch.object(loop_recorder, "compile_recorded") as compile_recorded:
+        with pytest.raises(TemplateError, match="no"):
+            renderer.render(1)
+        compile_recorded.assert_not_called()
 
 
 def _render_or_refuse(render: Callable[[Any], Any], argument: Any) -> str:

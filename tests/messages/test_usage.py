@@ -22,7 +22,11 @@ def test_an_invalid_token_count_is_zero(count: Any) -> None:
 
 
 def test_a_message_that_is_not_a_reply_has_no_usage_and_no_finish_reason() -> None:
-    for metadata in (None, {}, {"reply": 3}, {"reply": {"usage": 3, "finish_reason": "sunk"}}):
+    odd: tuple[dict[str, Any], ...] = (
+        {"reply": {"usage": 3, "finish_reason": "sunk"}},
+        {"reply": {"finish_reason": []}},
+    )
+    for metadata in (None, {}, {"reply": 3}, *odd):
         msg = Msg("Bob", "Hi", "user", metadata=metadata)
         assert msg.usage is None
         assert msg.finish_reason is None

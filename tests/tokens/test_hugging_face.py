@@ -158,6 +158,12 @@ def test_the_error_of_a_template_is_a_reason(folder: Path) -> None:
     assert "roles must alternate" in counted.estimated[0]
 
 
+def test_a_long_format_of_a_time_is_a_reason(folder: Path) -> None:
+    counter = HuggingFaceTokenCounter(folder, chat_template="{{ strftime_now('%0256d' * 1_000) }}")
+    counted = counter.measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
+    assert "the format of a time is too large" in counted.estimated[0]
+
+
 def test_a_template_that_expects_strings_gets_strings(folder: Path) -> None:
     template = "{% for message in messages %}{{ message.content + '\\n' }}{% endfor %}"
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]

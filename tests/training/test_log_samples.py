@@ -30,7 +30,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.chat_templates import ChatTemplate
-from agentkit.training import Sample, dump_rows, load_rows, samples_from_log, tokenize
+from agentkit.training import Sample, dump_rows, load_rows, samples_from_log, split_rewritten, tokenize
 from tests.cases import each_case
 from tests.profiles import examples
 from tests.training.templates import MARKED, THINKING, UNMARKED, decode, encode, list_trained
@@ -159,6 +159,16 @@ def test_control_tokens_are_spaced_in_samples_as_in_the_requests() -> None:
         prompt = formatter.lower(log[:1]).request["prompt"]
         assert "Hi.< |im_end|>" in prompt
         assert decode(tokenize(sample, template, encode).ids) == f"{prompt}Hello.<|im_end|>\n"
+
+
+@each_case("template", {"marked": MARKED, "unmarked": UNMARKED, "thinking": THINKING})
+def test_samples_without_control_tokens_are_the_same_with_and_without_spaces(template: ChatTemplate) -> None:
+    def list_tokenized(mode: Any) -> list[Any]:
+        samples = samples_from_log(LOG, formatter=template.formatter(on_special_tokens=mode))
+        parts = [part for sample in samples for part in split_rewritten(sample, template)]
+        return [tokenize(part, template, encode) for part in parts]
+
+    assert list_tokenized("space") == list_tokenized("keep")
 
 
 def test_a_time_zone_whose_name_iso_text_cannot_represent_is_an_error() -> None:

@@ -303,6 +303,7 @@ def test_recorded_ids_are_always_those_of_the_result(texts: list[tuple[str, str]
         "other text": (spell("Here."), r"decode to the text 'Here.', which does not contain 'There.'"),
         "part of the text": (spell("There"), "decode to the text 'There', which does not contain 'There.'"),
         "unknown id": ([1_000_000], "the tokenizer has no token for the recorded id 1000000"),
+        "an id of more than 32 bits": ([2**40], "the tokenizer has no token for the recorded id 1099511627776"),
         "with the next turn": (
             [*spell("There."), *STOP, *spell("\n"), *PROMPT[:1]],
             "continue after the stop token",

@@ -218,3 +218,15 @@ def test_texts_before_the_first_message_are_never_trained() -> None:
 def look(q: int) -> str:
     """Looks."""
     return str(q)
+
+
+def test_a_trained_reply_of_another_agent_is_in_one_sample() -> None:
+    def reply(name: str, text: str) -> Msg:
+        return Msg(name, [ThinkingBlock("Hm."), TextBlock(text)], "assistant")
+
+    question = Msg("Bob", "Where?", "user")
+    msgs = [question, reply("Eve", "One."), question, reply("Friday", "Two."), question, reply("Eve", "Three.")]
+    for weights in ([None, 1, None, None, None, 1], [None, [None, 1], None, None, None, [0, 1]]):
+        parts = split_rewritten(Sample(msgs, weights=weights, viewer="Friday"), THINKING)
+        texts = ["".join(list_trained(tokenize(part, THINKING, encode))) for part in parts]
+        assert [[text in item for item in texts].count(True) for text in ("One.", "Two.", "Three.")] == [1, 1, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import deque
 from dataclasses import replace
 from datetime import datetime
 from itertools import product
@@ -275,6 +276,14 @@ def test_a_reply_that_the_template_leaves_open_trains_no_generation_prompt() -> 
     )
     assert train([MSGS[1], MSGS[4]], template) == ["There.;"]
     assert train([MSGS[1], Msg("Friday", "", "assistant")], template) == []
+
+
+def test_a_user_message_with_the_weight_1_trains_no_system_prompt_and_no_tools() -> None:
+    default = "{%- if messages[0].role != 'system' %}<|im_start|>system\nYou are Q.<|im_end|>\n{% endif %}"
+    template = ChatTemplate(default + (UNMARKED.jinja or ""), special_tokens={"eos_token": "<|im_end|>"})
+    texts = ["<|im_start|>user\nWhere?<|im_end|>\n", "There.<|im_end|>"]
+    assert train([MSGS[1], MSGS[4]], template, [1, None]) == texts
+    assert train([MSGS[1], MSGS[4]], UNMARKED, [1, None]) == texts
 
 
 def test_variables_of_the_template_are_passed() -> None:
@@ -676,12 +685,22 @@ def test_an_invalid_encoder_is_an_error() -> None:
         tokenize(Sample(MSGS), MARKED, lambda text: ([1, 2], [(0, len(text)), (0, 0)]))
 
 
-def test_offsets_can_be_lists() -> None:
+def test_offsets_can_be_lists_and_ids_can_be_of_another_type() -> None:
     def encode_text(text: str) -> Any:
         ids, offsets = encode(text)
-        return ids, [[start, end] for start, end in offsets]
+        return deque(map(float, ids)), [[start, end] for start, end in offsets]
 
-    assert tokenize(Sample(MSGS), UNMARKED, encode_text) == tokenize(Sample(MSGS), UNMARKED, encode)
+    tokenized = tokenize(Sample(MSGS), UNMARKED, encode_text)
+    assert tokenized == tokenize(Sample(MSGS), UNMARKED, encode)
+    assert {type(id) for id in tokenized.ids} == {int}
+
+
+@each_case(
+    "pair", [([1], [None]), ([1], None), ([1, 2], [(0, 1), None]), ([1], iter([(0, 1)])), (["a"], [(0, 1)])]
+)
+def test_ids_and_offsets_of_a_wrong_type_are_an_error(pair: Any) -> None:
+    with pytest.raises(OptionError, match="encode: expected token ids and offsets, got"):
+        tokenize(Sample(MSGS), UNMARKED, lambda _: pair)
 
 
 def test_a_tool_result_with_other_content_is_an_error() -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from agentkit.argument_checks import check_choice, check_option
 from agentkit.chat_templates.responses.response_fields import THINKING_FIELDS, ResponseFields
 from agentkit.errors import OptionError
-from agentkit.json_values import as_list, as_object, copy_json
+from agentkit.json_values import as_list, as_object, make_json_safe
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike, as_tools
@@ -78,7 +78,7 @@ class ResponseTemplate:
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         check_option("response_template", spec, Mapping, "Pass a dict.")
-        self.spec: Mapping[str, Any] = copy_json(dict(spec))
+        self.spec: Mapping[str, Any] = make_json_safe(dict(spec), "response_template")
         self._fields = ResponseFields(self.spec)
 
     @classmethod

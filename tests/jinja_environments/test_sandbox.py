@@ -1,21 +1,60 @@
-"""Attributes, items, methods and operators of JSON values give the results of jinja's sandbox."""
+"""The sandbox: templates reach no Python object, and JSON values behave as in jinja's sandbox."""
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from jinja2 import Environment
+from jinja2 import Environment, UndefinedError
+from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from agentkit.jinja_environments import model_environment
+from tests.cases import each_case
+from tests.jinja_environments.rendering import MODEL, render
 
-pytestmark = pytest.mark.slow
+ATTACKS = [
+    "{{ ''.__class__.__mro__ }}",
+    "{{ fail.__globals__ }}",
+    "{{ raise_exception.__globals__ }}",
+    "{{ range.__init__.__globals__ }}",
+    "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
+    "{{ namespace.__init__ }}",
+    "{{ joiner.__init__.__builtins__ }}",
+    "{{ '{0.__class__}'.format(1) }}",
+    "{{ '{x.__class__}'.format_map({'x': 1}) }}",
+    "{{ ''['__class__'].mro() }}",
+    "{{ ('' | attr('__class__')).mro() }}",
+    "{{ self.__init__.__globals__ }}",
+    "{{ self._TemplateReference__context }}",
+    "{{ items.append(1) }}",
+    "{{ query.update({'a': 1}) }}",
+    "{% for item in items %}{{ loop.__class__ ~ '' }}{% endfor %}",
+    "{% macro a() %}{% endmacro %}{{ a.__call__.__globals__ ~ '' }}",
+]
 
-OURS = model_environment()
+
+@each_case("source", ATTACKS)
+def test_a_prompt_reaches_no_python_object(source: str) -> None:
+    items, query = [1], {"b": 2}
+    with pytest.raises((SecurityError, UndefinedError)):
+        render(source, items=items, query=query)
+    assert (items, query) == ([1], {"b": 2})
+
+
+@each_case("source", ATTACKS)
+def test_a_chat_template_reaches_no_python_object_and_prints_nothing(source: str) -> None:
+    items, query = [1], {"b": 2}
+    with suppress(SecurityError, UndefinedError):
+        assert render(source, MODEL, items=items, query=query) == ""
+    assert (items, query) == ([1], {"b": 2})
+
+
+# -- JSON values --------------------------------------------------------------------------------------------------
+
 THEIRS = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-THEIRS.globals.update({name: OURS.globals[name] for name in ("dict", "namespace")})
+THEIRS.globals.update({name: MODEL.globals[name] for name in ("dict", "namespace")})
 
 VALUES: dict[str, Any] = {
     "word": "ab c",
@@ -72,6 +111,7 @@ def evaluate(environment: Environment, expression: str) -> str:
     return re.sub(r"0x[0-9a-f]+|jinja2\.\S+|<\S*Namespace.*?>", "", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expressions",
     [
@@ -85,12 +125,13 @@ def evaluate(environment: Environment, expression: str) -> str:
 )
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_the_results_are_those_of_the_sandbox_of_jinja(expressions: list[str]) -> None:
-    results = {expression: evaluate(OURS, expression) for expression in expressions}
+    results = {expression: evaluate(MODEL, expression) for expression in expressions}
     expected = {expression: evaluate(THEIRS, expression) for expression in expressions}
     assert {item: (results[item], expected[item]) for item in expressions if results[item] != expected[item]} == {}
 
 
+@pytest.mark.slow
 def test_a_key_with_braces_is_not_a_format() -> None:
     key = "{0.__class__}'\"\\\n{}"
     source = "{{ keys[" + repr(key) + "] }}{{ keys['{0}'] }}"
-    assert OURS.from_string(source).render(keys={key: "a", "{0}": "b"}) == "ab"
+    assert MODEL.from_string(source).render(keys={key: "a", "{0}": "b"}) == "ab"
