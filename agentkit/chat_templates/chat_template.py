@@ -123,7 +123,7 @@ class ChatTemplate:
         check_option("function", self.function, Callable | None, _FUNCTION_ADVICE)
         special_tokens = _copy_texts("special_tokens", self.special_tokens, "token")
         for name in sorted(special_tokens.keys() & _OWN_VARIABLES):
-            reason = "a special token cannot have the name of a variable of chat templates"
+            reason = "a special token cannot have the same name as a variable of chat templates"
             raise OptionError(f"special_tokens[{name!r}]", reason, "Use another name.")
         copies: dict[str, Any] = {
             "special_tokens": special_tokens,

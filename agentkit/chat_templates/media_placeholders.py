@@ -53,7 +53,10 @@ def find_media(
 
 
 def _find_marked(text: str, chat: ChatVariables, media: _Media, render: _Render) -> list[int] | None:
-    """Returns the positions of marks before the media. Returns None if the template moves media or marks."""
+    """Inserts a mark before and after each media item, and returns the positions of the media in the text.
+
+    Returns None if the template moves media or marks.
+    """
     start, end = choose_marks(chat.messages)
     parts = {id(part) for _, part in media}
 

@@ -249,10 +249,10 @@ class MultiAgentHistory(HistoryPolicy):
         return Framing(self, conversation, ledger, capabilities).run()
 
     def render_lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks:
-        """Returns the lines of a history frame for a message without tool blocks.
+        """Renders a message without tool blocks as lines of a history frame. Each line starts with a line break.
 
-        Each line starts with a line break. The result is a string for one text block, a tuple for several text
-        blocks, and `FramedBlocks` for any other content. The lines are cached on the message.
+        Returns a string for one text block, a tuple of text blocks for several text blocks, and `FramedBlocks` for
+        any other content. The result is cached on the message.
         """
         lines = get_cached(msg, self._key)
         if lines is None:

@@ -245,7 +245,7 @@ def bind_parser(parser: Parser[Any], signature: _AnySignature) -> BoundParser:
         parser = parser.as_type(expected)
     elif parser.format.type is Any and ".map(" not in parser.name and not _is_untyped(parser, expected):
         first, _, steps = parser.name.partition(".")
-        reason = f"{parser.name} has no type, so the outputs of {signature.__name__} would not be validated"
+        reason = f"{parser.name} declares no type, so the outputs of {signature.__name__} would not be validated"
         raise OptionError("parser", reason, f"Use {first}.as_type(…).{steps}.")
     return BoundParser(parser, signature.output_fields, expected)
 

@@ -48,7 +48,8 @@ class ChatStreamParser(FieldStreamParser):
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
-        self._start: _LineStart | None = _LineStart(can_open=True)  # None inside the remaining part of a line
+        # Start of the current line. None while the rest of the line is read.
+        self._start: _LineStart | None = _LineStart(can_open=True)
 
     def read(self, text: str) -> None:
         """Reads the next piece of the text."""

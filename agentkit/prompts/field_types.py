@@ -250,7 +250,8 @@ def read_citations(msg: Msg) -> tuple[Citation, ...]:
 class History(Sequence[Mapping[str, Any]]):
     """Earlier turns of the same task, as DSPy stores them: one dict of field values (a row) for each turn.
 
-    The object stores the rows unchanged. pydantic accepts an iterable of rows, or a dict `{"messages": …}`.
+    The object stores the rows unchanged. A pydantic field of this type also accepts an iterable of rows, or a dict
+    `{"messages": …}`.
 
     Args:
         messages: The rows.

@@ -195,7 +195,10 @@ def _check_folders(option: str, folders: Iterable[str | Path]) -> list[str | Pat
 
 
 def _read_templates(folders: Iterable[Path]) -> dict[str, str]:
-    """Returns all templates by path. If several folders have the same path, the first folder is used."""
+    """Returns all templates by their path in a folder.
+
+    If several folders have a template with the same path, the template of the first folder is used.
+    """
     sources: dict[str, str] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*.jinja")):

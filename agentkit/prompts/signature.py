@@ -100,7 +100,7 @@ class SignatureMeta(type):
 
     @property
     def input_fields(cls) -> Mapping[str, SignatureField]:
-        """Inputs by name."""
+        """Input fields by name."""
         return (cls._resolved or cls._resolve())[1]
 
     @property
@@ -260,7 +260,7 @@ def _check_other_bases(cls: SignatureMeta, edited: SignatureMeta, inherited: Col
     original = cast("SignatureMeta", edited.__mro__[1])
     lost = [name for name in inherited if name not in original.fields]
     if lost and edited is not cls:
-        reason = f"the edited signature {edited.__name__} hides the fields {', '.join(lost)} of other base classes"
+        reason = f"the edited signature {edited.__name__} hides the fields {', '.join(lost)} of the other bases"
         raise OptionError(cls.__name__, reason, "List the edited signature after the other base classes.")
 
 

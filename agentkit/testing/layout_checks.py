@@ -172,7 +172,7 @@ def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> 
 
 
 def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the prefix digest (a hash of a request) changes if the system prompt or a turn changes."""
+    """Checks that the prefix digest (a hash of a prefix) changes if the system prompt or a turn changes."""
     digest = prefix_digest(_plan(provider, model).request, layout)
     if prefix_digest(_plan(provider, model, system="Another prompt").request, layout) == digest:
         yield "the prefix digest of a request does not depend on the system prompt. Check `prompt` and `turns`"

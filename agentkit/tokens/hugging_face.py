@@ -94,7 +94,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         """
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
-                raise MissingExtraError(package, "tokens", "Counting with a tokenizer file")
+                raise MissingExtraError(package, "tokens", "Counting tokens with a tokenizer file")
         if not hasattr(chat_template, "choose_source"):
             advice = "Pass a ChatTemplate, or the text of a template."
             check_option("chat_template", chat_template, str | None, advice)

@@ -57,8 +57,9 @@ class OutputSchema(Validated):
     def is_any_object(self) -> bool:
         """True for `response_format="json_object"`, which asks for any JSON object.
 
-        If the API has a mode for any JSON object, the request then uses this mode and contains no schema. A schema
-        that the application passes is always sent, in the request or in the prompt, even if any object matches it.
+        Such a request uses the JSON mode of the API, if the API has one, and contains no schema. False for a
+        schema that the application passes, even if any object matches it. This schema is always sent, in the
+        request or in the prompt.
         """
         return self.name == _JSON_OBJECT and self.schema == _ANY_OBJECT and self.strict is None
 

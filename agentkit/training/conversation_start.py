@@ -19,7 +19,7 @@ _OTHER_TEXT: Final = "\U0010fffd"
 
 
 def find_start(rendered: ReplySpans) -> int:
-    """Returns the position in the rendered text after the system messages and the tool declarations."""
+    """Returns the position at which the system messages and the tool declarations end in the rendered text."""
     msgs = rendered.sample.msgs
     count = next((index for index, msg in enumerate(msgs) if msg.role != "system"), len(msgs))
     bos = rendered.template.special_tokens.get("bos_token") or ""

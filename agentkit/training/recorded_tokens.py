@@ -94,7 +94,7 @@ def _encode_part(
 def _list_recorded(
     rendered: ReplySpans, tokenizer: TextTokenizer, train_thinking: bool
 ) -> Iterator[tuple[int, int, Sequence[int]]]:
-    """Yields the start and end of the replaced text, and the recorded ids, for each reply with recorded ids.
+    """Yields, for each reply with recorded ids, the start and end of the text that the ids replace, and the ids.
 
     Raises:
         MessageError: Recorded ids contradict the text of their reply, or cannot replace this text.

@@ -71,7 +71,7 @@ class SampleText:
         variables = self.sample.variables
         for name in sorted(variables.keys() & _OPTIONS):
             place = f"extra.chat_template_kwargs.{name}"
-            raise MessageError(place, "`tokenize` passes this argument itself", "Remove the variable.")
+            raise MessageError(place, "`tokenize` sets this variable itself", "Remove the variable.")
         value = variables.pop("now", None)
         if value is None:
             return variables

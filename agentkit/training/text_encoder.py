@@ -104,9 +104,9 @@ def _encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[
 def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: str, stop: str) -> tuple[int, int]:
     """Returns the span of the tokens whose characters are all between two positions of a text.
 
-    A stop token is included even if its token also contains the white space before the first position (`lstrip` of
-    an added token) or after the second position (`rstrip`). If there is no token between the positions, the end of
-    the span is not after its start.
+    The stop token at the second position is included even if it also contains white space outside the positions:
+    before the first position (`lstrip` of an added token), or after the second position (`rstrip`). If there is no
+    token between the positions, the end of the span is not after its start.
 
     Args:
         offsets: Offsets of the tokens.

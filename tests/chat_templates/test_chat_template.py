@@ -589,7 +589,7 @@ def test_a_declaration_of_replies_that_is_nested_deeply_is_read() -> None:
     nested: Any = []
     for _ in range(3_000):
         nested = [nested]
-    declaration = {"fields": {"content": {}}, "x": nested}
+    declaration: dict[str, Any] = {"fields": {"content": {}}, "x": nested}
     assert ChatTemplate("", response_template=declaration).response_template is not None
     cyclic: dict[str, Any] = {"fields": {}}
     cyclic["x"] = cyclic

@@ -537,7 +537,7 @@ ANSWERS: Final[list[Case]] = [
     Case(
         "with_tools must follow as_type",
         lambda _: catch(OptionError, read, structured.with_tools(search), ANSWER, Tide),
-        "parser: structured.with_tools(search) has no type, so the outputs of Tide would not be validated",
+        "parser: structured.with_tools(search) declares no type, so the outputs of Tide would not be validated",
     ),
     Case(
         "calls to known tools win over parsing",

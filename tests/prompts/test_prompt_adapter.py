@@ -361,7 +361,7 @@ def test_a_parser_without_a_type_is_refused_if_its_values_would_not_be_validated
     if is_valid:
         assert adapter.parse(signature, "3")
     else:
-        message = r"^parser: .* has no type, so the outputs of Height would not be validated"
+        message = r"^parser: .* declares no type, so the outputs of Height would not be validated"
         with pytest.raises(OptionError, match=message):
             adapter.format(Height, {"harbor": "Brest"})
 

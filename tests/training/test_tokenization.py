@@ -177,7 +177,7 @@ def test_texts_that_repeat_a_tag_change_no_mask(texts: tuple[str, str]) -> None:
 @each_case("name", ["tools", "validate", "add_generation_prompt", "continue_final_message"])
 def test_variables_of_a_row_cannot_be_options(name: str) -> None:
     sample = Sample(MSGS, extra={"chat_template_kwargs": {name: None}})
-    with pytest.raises(MessageError, match=f"extra.chat_template_kwargs.{name}: `tokenize` passes"):
+    with pytest.raises(MessageError, match=f"extra.chat_template_kwargs.{name}: `tokenize` sets"):
         tokenize(sample, MARKED, encode)
 
 
