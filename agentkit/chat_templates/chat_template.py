@@ -284,15 +284,10 @@ class ChatTemplate:
             MissingExtraError: The package jinja2 is not installed.
         """
         checked = check_messages(msgs)
-        check_option("add_generation_prompt", add_generation_prompt, bool | None)
-        check_option("continue_final_message", continue_final_message, bool | str)
+        continued = _read_continued_key(continue_final_message, add_generation_prompt)
         check_option("validate", validate, bool | None)
-        if add_generation_prompt and continue_final_message:
-            reason = "cannot be combined with add_generation_prompt=True"
-            raise OptionError("continue_final_message", reason, "Pass add_generation_prompt=False.")
         if self.validates if validate is None else validate:
             check_roles(checked)
-        continued = "content" if continue_final_message is True else continue_final_message or None
         source, chat, written, guard = self._prepare(
             checked,
             tools=tools,
@@ -588,6 +583,20 @@ class ChatTemplate:
         from agentkit.chat_templates.template_capabilities import as_capabilities
 
         return as_capabilities(self.check(), self.name)
+
+
+def _read_continued_key(continue_final_message: bool | str, add_generation_prompt: bool | None) -> str | None:
+    """Returns the key of the last message whose value the model continues. Returns None if there is no such key.
+
+    Raises:
+        OptionError: One of the options is invalid, or both are set.
+    """
+    check_option("add_generation_prompt", add_generation_prompt, bool | None)
+    check_option("continue_final_message", continue_final_message, bool | str)
+    if add_generation_prompt and continue_final_message:
+        reason = "cannot be combined with add_generation_prompt=True"
+        raise OptionError("continue_final_message", reason, "Pass add_generation_prompt=False.")
+    return "content" if continue_final_message is True else continue_final_message or None
 
 
 def _copy_texts(option: str, texts: Mapping[str, str], noun: str) -> dict[str, str]:

@@ -291,7 +291,7 @@ def _build_ordinary(
         is_valid = _BLOCK_TYPES.issuperset(map(type, content))
     else:
         is_valid = is_text(content)
-    if not (is_valid and is_text(name) and type(role) is str and role in _ROLES and type(pinned) is bool):
+    if not (is_valid and is_text(name) and is_text(role) and role in _ROLES and type(pinned) is bool):
         return None
     if id is None is timestamp is metadata:
         return build_trusted(name, content, role, pinned)
