@@ -25,7 +25,7 @@ _ADVICE: Final = (
     "Pass stop_tokens= with the texts of the tokens that end a reply (`eos_token_id` in generation_config.json). "
     "Pass an empty list to train replies without a stop token."
 )
-_MAX_TOKEN: Final = 100  # maximum length of a control token, in characters
+_MAX_TOKEN: Final = 100  # maximum length of a control token and the white space after it, in characters
 _USER: Final = Msg("user", "Userword", "user")
 _REPLY: Final = Msg("assistant", "Replyword", "assistant")
 _CALL: Final = Msg("assistant", [ToolUseBlock("abcde1234", "tool", {"word": "Callword"})], "assistant")
@@ -56,7 +56,7 @@ def find_missing_stops(
     Args:
         rendered: Rendered sample.
         trained: Spans of the trained parts of the text.
-        stop_tokens: Stop tokens of the model. None raises an error for a reply without a stop token.
+        stop_tokens: Stop tokens of the model. None raises an error if the template never writes a stop token.
 
     Raises:
         MessageError: The template never writes a stop token, and `stop_tokens` is None.
@@ -76,7 +76,7 @@ def find_missing_stops(
             following = _render_next_turn(template, bool(msg.features & Feature.CALL))
             suffix = max(filter(following.startswith, tokens), key=len, default=tokens[0])
             spans.append((len(text), len(text) + len(suffix)))
-        elif not stop or not _ends_with_control_token(template, text[:end]):
+        elif not stop or not _ends_with_control_token(template, text[max(end - _MAX_TOKEN, 0) : end]):
             losses.append(
                 (f"msgs[{index}]", f"the chat template {template.name!r} writes no stop token after the reply")
             )
@@ -106,8 +106,7 @@ def _ends_with_control_token(template: ChatTemplate, text: str) -> bool:
     gpt-oss, for example, ends tool calls with `<|call|>`, and texts with `<|return|>`.
     """
     text, pattern = text.rstrip(), template.control_pattern
-    start = max(len(text) - _MAX_TOKEN, 0)
-    return pattern is not None and any(match.end() == len(text) for match in pattern.finditer(text, start))
+    return pattern is not None and any(match.end() == len(text) for match in pattern.finditer(text))
 
 
 @lru_cache(256)
