@@ -141,7 +141,7 @@ class ChatTemplate:
         self._check_sources()
 
     def _check_sources(self) -> None:
-        """Checks that the template has one source of each name, and compiles the texts of Jinja templates."""
+        """Checks that there are either Jinja texts or a function, and compiles the texts."""
         has_texts = self.jinja is not None or bool(self.additional_templates)
         if self.function is None and not has_texts:
             advice = "Pass `jinja`, `additional_templates` or `function`."
@@ -150,8 +150,8 @@ class ChatTemplate:
             reason = "cannot be combined with `jinja` or `additional_templates`"
             raise OptionError("function", reason, "Pass either the function or the texts of templates.")
         if self.jinja is not None and "default" in self.additional_templates:
-            reason = "cannot be combined with `jinja`, which is the template with this name"
-            raise OptionError("additional_templates['default']", reason, "Pass one of them.")
+            reason = "`jinja` is already the template with the name 'default'"
+            raise OptionError("additional_templates['default']", reason, "Remove one of the two templates.")
         for text in self._sources.values():
             compile_chat(text, self.name)
 
@@ -161,8 +161,8 @@ class ChatTemplate:
     def builtin(cls, name: str) -> ChatTemplate:
         """Returns a built-in template by its name, such as `im_start`, `llama_3`, `mistral` or `zephyr`.
 
-        See `agentkit.chat_templates.builtin_templates` for all names, and for the differences from the layouts of
-        the makers of the models. For a model with its own template, use `from_folder` or `from_gguf`.
+        See `agentkit.chat_templates.builtin_templates` for all names, and for differences from the original
+        formats of the models. For a model with its own template, use `from_folder` or `from_gguf`.
 
         Raises:
             OptionError: There is no built-in template with this name.
@@ -204,10 +204,10 @@ class ChatTemplate:
 
     @classmethod
     def from_tags(cls, tags: Mapping[str, tuple[str, str]], *, name: str = "tags") -> ChatTemplate:
-        r"""Returns a template that writes a text before and after each message of a role, as in torchtune.
+        r"""Returns a template that writes fixed texts (tags) before and after each message, as in torchtune.
 
-        For a role without tags, the template writes only the text of each message. `RenderedChat.spans` includes
-        the tags of replies.
+        Each role has its own tags. For a role without tags, the template writes only the text of each message.
+        `RenderedChat.spans` includes the tags of replies.
 
         Args:
             tags: Texts before and after a message, by role: `{"user": ("U: ", "\n")}`. The roles are `system`,
@@ -215,7 +215,7 @@ class ChatTemplate:
             name: Name of the template in errors and in the ledger.
 
         Raises:
-            OptionError: A role is unknown, or its value is not a pair of strings.
+            OptionError: `tags` is not a dict, a role is unknown, or its value is not a pair of strings.
         """
         from agentkit.chat_templates.tag_templates import check_tags, write_tag_template
 
@@ -263,7 +263,8 @@ class ChatTemplate:
             add_generation_prompt: True to end the text with the start of an assistant turn. None means True if the
                 last message is from a user or is a tool result, unless `continue_final_message` is set.
             continue_final_message: True to end the text after the text of the last message, which the model then
-                continues. Pass a key of the last message, such as `reasoning_content`, to continue its value.
+                continues. Pass a key of the last message, such as `reasoning_content`, to continue the
+                value of this key instead.
             now: Time that the template reads. None means the current local time.
             on_special_tokens: Treatment of control tokens in texts of users, in tool results, in documents, in
                 names of speakers, and in declarations of tools. `keep` keeps them, as in transformers. `raise`
@@ -378,7 +379,7 @@ class ChatTemplate:
         return self.render_variables(source, chat._replace(add_generation_prompt=add_generation_prompt))
 
     def create_prefix_renderer(self, msgs: Sequence[Msg], /, **options: Any) -> PrefixRenderer:
-        """Returns a renderer for a conversation, and for the first messages of the conversation.
+        """Returns a renderer that writes all messages of a conversation, or only the first messages.
 
         The renderer counts messages as the template receives them: each tool result is a separate message.
 
@@ -458,7 +459,8 @@ class ChatTemplate:
         """Pattern that matches the control tokens of the model. None if no tokens are known.
 
         If the attribute `control_tokens` is empty, the pattern matches the tokens in the string constants and the
-        plain text of all templates. It also matches tokens that a template builds, for example from a role.
+        plain text of all templates. The pattern also matches tokens that a template builds, for example from a
+        role.
         """
         tokens = self.control_tokens.union(self.special_tokens.values())
         if self.control_tokens:
@@ -493,7 +495,7 @@ class ChatTemplate:
 
         Returns:
             The text of the template, its variables (without a generation prompt), the converted messages, and the
-            guard that protects texts from control tokens.
+            guard against control tokens in texts. The guard is None if control tokens are kept.
         """
         check_names("render()", variables.keys() & _RESERVED, ())
         check_names("render()", variables.keys() & {"strftime_now"}, (), "Pass the time as `now`.")
@@ -600,7 +602,7 @@ def _read_continued_key(continue_final_message: bool | str, add_generation_promp
 
 
 def _copy_texts(option: str, texts: Mapping[str, str], noun: str) -> dict[str, str]:
-    """Returns a copy of an option that is a dict of texts by name. `noun` says what the texts are.
+    """Returns a copy of an option that is a dict of texts by name. Errors call a text `noun`, such as "token".
 
     Raises:
         OptionError: The option has a wrong type.

@@ -1,4 +1,4 @@
-"""Control tokens, such as `<|im_end|>`: finds them in texts, and refuses or splits them in texts of users."""
+"""Finds control tokens, such as `<|im_end|>`, in texts. Refuses or splits control tokens in texts of users."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def compile_control_tokens(tokens: Iterable[str], texts: Iterable[str]) -> re.Pa
         tokens: Known control tokens.
         texts: Texts that are searched for further control tokens.
     """
-    # Tokens of one character are excluded, because a space cannot split them. White space around a token is
-    # removed, because `protect` would otherwise find such a token again after it added a space.
+    # A space after the first character must split each token. So tokens have no white space around them,
+    # and at least two characters.
     candidates = (*tokens, *(word for text in texts for word in list_control_tokens(text)))
     words = {word for word in map(str.strip, candidates) if len(word) > 1}
     if not words:

@@ -53,9 +53,9 @@ def find_media(
 
 
 def _find_marked(text: str, chat: ChatVariables, media: _Media, render: _Render) -> list[int] | None:
-    """Inserts a mark before and after each media item, and returns the positions of the media in the text.
+    """Inserts a unique character before and after each media item, and returns the positions of the media.
 
-    Returns None if the template moves media or marks.
+    Returns None if the template moves media or these characters.
     """
     start, end = choose_marks(chat.messages)
     parts = {id(part) for _, part in media}
@@ -75,7 +75,7 @@ def _find_marked(text: str, chat: ChatVariables, media: _Media, render: _Render)
 def _find_placeholders(
     text: str, chat: ChatVariables, media: _Media, render: _Render, placeholder: Callable[[str], str]
 ) -> list[int] | None:
-    """Returns the positions of the known placeholders outside of texts. Returns None if their number is wrong."""
+    """Returns the positions of the placeholders. Returns None if the numbers of placeholders and media differ."""
     start, end = choose_marks(chat.messages)
 
     def mark(part: dict[str, Any]) -> list[dict[str, Any]]:

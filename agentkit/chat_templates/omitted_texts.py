@@ -20,8 +20,8 @@ __all__ = ["find_content", "find_omitted_texts"]
 _AnyBlock = TypeVar("_AnyBlock", bound=Block)
 
 _REASON: Final = "the chat template does not write this content"
-_SHORT: Final = 32  # maximum length of a text that is likely to stand in other texts too
-_PRIVATE_USE: Final = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))  # characters of the planes 15 and 16
+_SHORT: Final = 32  # maximum length of a text that other texts are likely to contain
+_PRIVATE_USE: Final = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))  # Unicode planes 15 and 16
 _ROLES: Final = "system user assistant tool"
 
 
@@ -74,7 +74,7 @@ def find_omitted_texts(
 def _search_texts(
     text: str, written: Sequence[WrittenText], never_written: Collection[str], source: str
 ) -> tuple[list[OmittedBlock], bool]:
-    """Returns the blocks whose text is missing, and False if the text of another block may be missing too."""
+    """Returns the blocks whose text is missing, and True if no other text can be missing."""
     omitted: list[OmittedBlock] = []
     missing: set[str] = set()
     is_certain = True
@@ -89,12 +89,10 @@ def _search_texts(
                 position = start + len(content)
                 continue
             if content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text:
-                # The template changed the order of the texts, or wrote the text as JSON. Or it omits a text that
-                # is part of another text.
+                # The template moved the text, wrote the text as JSON, or omitted a text that another one contains.
                 is_certain = is_certain and type_ == "tool_use"
                 continue
-            # A search is slow, and many blocks have the same tool name. So a missing text is not searched for
-            # again.
+            # A missing text is searched for only once, because searches are slow and tool names occur often.
             missing.add(content)
         omitted.append(OmittedBlock(path, _REASON))
     return omitted, is_certain

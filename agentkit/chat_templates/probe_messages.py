@@ -1,4 +1,4 @@
-"""Messages of the small conversations that test a chat template. Each word, such as `Userword`, is in one text."""
+"""Messages of the small conversations that test a chat template. Each text is a unique word such as `Userword`."""
 
 from __future__ import annotations
 

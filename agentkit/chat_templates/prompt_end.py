@@ -13,14 +13,13 @@ __all__ = ["find_prompt_end"]
 def find_prompt_end(
     rendering: Rendering, chat: ChatVariables, render: Callable[[ChatVariables], Rendering]
 ) -> int | None:
-    """Returns the index at which the prompt ends. Returns None if the index is unknown.
+    """Returns the index at which the prompt ends (`RenderedChat.prompt_end`), or None if the index is unknown.
 
-    `RenderedChat.prompt_end` describes this index. A span can start before the generation prompt, and a reply can
-    have several spans. So the function renders the messages before the reply, with a generation prompt. A span of
-    the reply is used only if the template ignores `add_generation_prompt`, or if the text starts differently.
+    The prompt is the text of the messages before the last reply, with a generation prompt. If the template ignores
+    `add_generation_prompt`, or if `rendering` starts differently, the prompt ends at the first span of the reply.
 
     Args:
-        rendering: Text that the template wrote for `chat`, and its spans.
+        rendering: Text that the template wrote for `chat`, and the spans of its replies.
         chat: Messages and other variables.
         render: Function that renders messages with the same template.
     """

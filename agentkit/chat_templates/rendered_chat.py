@@ -58,8 +58,8 @@ class RenderedChat:
             whose `raw_input` is not the JSON text of `input`. Of such a call, the text has only `input`. Then come
             the other blocks whose text is missing.
         prompt_end: End of the prompt, as an index of `text`. If the text ends with a complete reply, the prompt
-            contains the text before this reply, with the generation prompt if the reply follows this prompt.
-            Otherwise, the index is the length of `text`. None if the start of the reply is unknown.
+            ends where this reply starts, usually after a generation prompt such as `<|assistant|>`. Otherwise, the
+            index is the length of `text`. None if the start of the reply is unknown.
         spaced: Places of the texts to which `on_special_tokens="space"` added spaces.
     """
 

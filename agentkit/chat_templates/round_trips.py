@@ -60,7 +60,7 @@ def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> fro
 
 
 def _survives_bare(probe: TemplateProbe, responses: ResponseTemplate) -> bool:
-    """Returns True if a reply without the tags of empty thinking keeps its text, or if there are no such tags."""
+    """Returns True if a reply without `<think></think>` keeps its text, or if the template adds no such tags."""
     prompt = _render(probe, [], add_generation_prompt=True)
     text = _render(probe, [REPLY])
     if prompt is None or text is None:

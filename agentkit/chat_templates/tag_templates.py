@@ -24,11 +24,11 @@ _TEMPLATE: Final = (
     "{%- generation %}{{- tag[0] ~ message.content ~ tag[1] }}{%- endgeneration %}"
     "{%- else %}{{- tag[0] ~ message.content ~ tag[1] }}{%- endif %}{%- endfor %}"
 )
-"""Jinja text of a template with tags. A dict of pairs by role replaces `TAGS`."""
+"""Jinja text of a template with tags. A JSON dict of the tags by role replaces the word `TAGS`."""
 
 
 def check_tags(tags: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """Returns a copy of the texts before and after a message, by role.
+    """Checks tags (the texts before and after a message, by role), and returns a copy.
 
     Raises:
         OptionError: `tags` is not a dict, a role is unknown, or its value is not a pair of strings.

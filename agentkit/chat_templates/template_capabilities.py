@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["LAYOUT", "as_capabilities"]
 
 LAYOUT: Final = WireLayout(turns="prompt", is_rendered=True)
-"""Layout of the requests `{"prompt": TEXT}`."""
+"""Wire layout of the requests `{"prompt": TEXT}`: the key `prompt` has the whole conversation."""
 
 
 def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
@@ -35,7 +35,7 @@ def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
             alternate=not report.consecutive_roles,
             first_user=not report.assistant_first,
             needs_user=report.needs_user,
-            # A system prompt that moves to the first turn of a user replaces the name of this user.
+            # Without a system role, the first user turn contains the system prompt and has no speaker name.
             speaker_names=report.system and {"user", "assistant"} <= report.names,
             speaker_refused="",
         ),

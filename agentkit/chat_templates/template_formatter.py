@@ -190,7 +190,7 @@ class ChatTemplateFormatter(FormatterBase):
         return {"prompt": self.finish_prompt(rendered.text)}
 
     def finish_prompt(self, text: str) -> str:
-        """Returns a text of the template as the server receives it.
+        """Returns the prompt of a request from the text that the template wrote.
 
         If the server adds the bos token, the prompt omits the bos token at the start of the text.
         """
@@ -222,7 +222,9 @@ class ChatTemplateFormatter(FormatterBase):
         return [stop] if text.strip() else []
 
     def list_reply_tokens(self) -> list[str]:
-        """Returns the control tokens in the markers of the response template, which a server must not remove.
+        """Returns the control tokens in the markers of the response template.
+
+        A server must not remove these tokens from replies, because the parser of the reply needs the markers.
 
         If the control tokens of the tokenizer are unknown, the result has all markers that are texts. The result
         then also has the parts of regular expressions that look like a control token. Without a response template,
@@ -251,7 +253,7 @@ def _list_notes(rendered: RenderedChat, msgs: Sequence[TracedMessage]) -> Iterat
 
 
 def _list_omitted_names(msgs: Sequence[TracedMessage]) -> Iterator[tuple[Provenance, Note]]:
-    """Yields a ledger note for each system message whose speaker has a name."""
+    """Yields ledger notes for system messages whose speaker name the prompt omits."""
     for traced in msgs:
         msg = traced.msg
         if msg.role == "system" and msg.name not in ("", "system") and not msg.features & Feature.RESULT:
@@ -260,9 +262,9 @@ def _list_omitted_names(msgs: Sequence[TracedMessage]) -> Iterator[tuple[Provena
 
 
 def _find_origin(place: str, msgs: Sequence[TracedMessage]) -> Provenance:
-    """Returns the origin of the block at a place of `msgs`. The origin of a name is that of the first block.
+    """Returns the origin (the input block) of the block at a place of `msgs`.
 
-    Returns other places, such as `tools`, unchanged.
+    The origin of a speaker name is that of the first block of the message. Returns other places, such as `tools`, unchanged.
     """
     match = _PLACE.fullmatch(place)
     origins = msgs[int(match[1])].block_origins if match else ()

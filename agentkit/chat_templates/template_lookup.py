@@ -23,8 +23,8 @@ def find_template(source: ChatTemplate | str | Path | None, place: str = "templa
     """Finds a chat template.
 
     Args:
-        source: A template, the name of a built-in template, or a path. The path can be that of a folder with the
-            files of a tokenizer, of a GGUF file, or of a file with the text of a template.
+        source: A template, the name of a built-in template, or a path: a folder with the files of a tokenizer, a
+            GGUF file, or a file with the text of a template.
         place: Name of the option in errors.
 
     Raises:

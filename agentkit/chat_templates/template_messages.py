@@ -59,7 +59,7 @@ def write_messages(
         msgs: The conversation.
         separator: Text between two text blocks of a message.
         protect: Function that takes a text of a user, a tool result or a name, and the place of the text. The
-            function returns the text to write, or raises an error. None to write all texts unchanged.
+            function returns the text to write, or raises an error. None means that no text is changed.
         kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
     """
     written = WrittenMessages([], [], [], [])
@@ -120,7 +120,8 @@ class _MessageWriter:
                     self.written.texts.append((path, block.thinking, block.type))
                 case "tool_use":
                     if block.raw_is_broken:
-                        self._omit(path, "`raw_input` is not the JSON text of `input`; the text has only `input`")
+                        reason = "`raw_input` is not the JSON text of `input`, and the prompt contains only `input`"
+                        self._omit(path, reason)
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
                     self.written.texts.append((path, block.name, block.type))
@@ -183,7 +184,7 @@ class _MessageWriter:
 
     def _add_media(self, block: MediaBlock, path: BlockPath) -> None:
         if block.type not in self.kinds:
-            self._omit(path, f"the chat template has no placeholder for {block.type}")
+            self._omit(path, f"the chat template has no placeholder for {block.type} blocks")
             return
         part = {"type": block.type}
         self.parts.append(part)

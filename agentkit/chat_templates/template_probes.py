@@ -103,14 +103,14 @@ class TemplateProbe:
 
     @cached_property
     def needs_parts(self) -> bool:
-        """True if the template writes only content that is a list of parts."""
+        """True if the template requires the content of messages as a list of parts."""
         if self._writes_plain([USER], "Userword"):
             return False
         return self._writes_plain([USER_WITH_PARTS], "Userword")
 
     @cached_property
     def text_arguments(self) -> bool:
-        """True if the template writes arguments of tool calls only as JSON text."""
+        """True if the template requires the arguments of tool calls as JSON text."""
         messages = [USER, CALL, RESULT]
         if self._writes_plain(messages, "Firstword", needs_parts=self.needs_parts):
             return False
@@ -165,7 +165,7 @@ class TemplateProbe:
         return self.writes([SYSTEM, USER], "Systemword")
 
     def writes_late_system(self) -> bool:
-        """Returns the value of `TemplateReport.late_system`."""
+        """Returns True if the template writes system messages after other messages (see `TemplateReport`)."""
         late = [USER, REPLY, create_message("system", "Otherword"), USER]
         if self.writes_system:
             return self.writes([SYSTEM, *late], "Systemword", "Otherword")
@@ -174,8 +174,7 @@ class TemplateProbe:
     def writes_assistant_first(self) -> bool:
         """Returns True if the template writes conversations that start with a message of an assistant.
 
-        The result is False for templates that then omit the system message. The result is also False for some
-        templates with tools: they write the first message as a message of a user, without its tool calls.
+        Returns False if the template then omits the system message, or the tool calls of the first message.
         """
         if not self.writes([REPLY, USER], "Replyword"):
             return False
@@ -193,7 +192,7 @@ class TemplateProbe:
         )
 
     def find_named_roles(self) -> frozenset[str]:
-        """Returns the value of `TemplateReport.names`."""
+        """Returns the roles of the messages that the template writes with the name of the speaker."""
         system, user, reply, call = ({**message, "name": "Nameword"} for message in (SYSTEM, USER, REPLY, CALL))
         calls = [[USER, call, RESULT]] if self.writes_calls else []
         named = {"system": [[system, USER]], "user": [[user]], "assistant": [[USER, reply, USER], *calls]}
@@ -228,7 +227,10 @@ class TemplateProbe:
         return word in (self._render(adapted) or Rendering("")).text
 
     def render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
-        """Renders messages. Returns None if the template refuses them. `others` are further variables."""
+        """Renders messages. Returns None if the template refuses them.
+
+        `others` can have `tools` and further variables of the template.
+        """
         has_calls = any("tool_calls" in message for message in messages)
         text_arguments = has_calls and self.text_arguments
         return self._render([adapt_message(item, self.needs_parts, text_arguments) for item in messages], **others)
@@ -259,7 +261,9 @@ class TemplateProbe:
         return text is not None and has_words(text, words)
 
     def list_role_texts(self, source: str) -> list[str]:
-        """Returns texts of small conversations, which together have a message of each role that is accepted.
+        """Returns the texts of small conversations, which together have a message of each role.
+
+        The result omits conversations that the template refuses.
 
         Args:
             source: Text of the template, from `choose_source`.
@@ -324,7 +328,7 @@ class TemplateProbe:
         template = self._template
         sources = (template.jinja or "", *template.additional_templates.values())
         if template.function is None and not any("strftime_now" in source for source in sources):
-            return False  # templates have no other clock
+            return False  # templates cannot read the time otherwise
         texts = [
             self.render_text(messages, strftime_now=create_clock(now), tools=tools)
             for tools in (None, [TOOL])

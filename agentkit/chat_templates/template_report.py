@@ -14,9 +14,8 @@ class TemplateReport:
     Attributes:
         system: True if the template writes a system message at the start.
         several_system: True if the template writes two system messages at the start.
-        late_system: True if the template writes a system message after other messages. If the template
-            writes a system message at the start, it must write this message and the later one in the same
-            conversation.
+        late_system: True if the template writes a system message after other messages, in addition to a system
+            message at the start if `system` is True.
         consecutive_roles: True if the template writes two messages of a user in a row, and also two messages of an
             assistant in a row.
         assistant_first: True if the template writes a conversation that starts with a message of an assistant.
@@ -35,10 +34,9 @@ class TemplateReport:
         results: True if the template writes tool results.
         thinking: True if the template writes the thinking of the last message.
         call_thinking: True if the template writes the thinking of a message with tool calls whose results follow.
-        earlier_thinking: True if the template also writes the thinking of replies before the last message of a
-            user.
+        earlier_thinking: True if the template also writes the thinking of replies before the last user message.
         parts: True if the template writes content that is a list of parts.
-        needs_parts: True if the template writes only content that is a list of parts.
+        needs_parts: True if the template requires content as a list of parts, and does not write a string.
         media: Kinds of media for which the template has a placeholder.
         trims: True if the template removes white space at the start or the end of texts.
         extends_prefix: True if the text of the first messages is the start of the text of the whole conversation.

@@ -88,9 +88,9 @@ def export_command(
 
     The command prints a summary to standard error. The summary counts samples, refused items (logs, conversations
     or samples), and losses by reason. A loss is content that the format cannot represent, or the declarations of
-    tools that the template does not write. With a tokenizer, the summary also counts trained tokens, samples that
-    are longer than --max-tokens, and the content and stop tokens of trained replies that the template does not
-    write.
+    tools that the template does not write. With a tokenizer, the summary also counts trained tokens, and samples
+    that are longer than --max-tokens. Content and stop tokens of trained replies that the template does not write
+    are then losses too.
     """
     check_log_format(source)
     chosen = None if template is None else find_template(template, "--template")
@@ -235,7 +235,10 @@ class _Export:
         return replace(sample, weights=weights)
 
     def _tokenize(self, sample: Sample) -> list[TokenizedSample]:
-        """Returns the tokens of the samples that `split_rewritten` returns. Empty if there is no tokenizer."""
+        """Returns the tokens of each part into which `split_rewritten` splits a sample.
+
+        Returns an empty list if there is no tokenizer.
+        """
         template, tokenizer = self.template, self.tokenizer
         if template is None or tokenizer is None:
             return []

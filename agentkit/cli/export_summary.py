@@ -21,8 +21,8 @@ class ExportSummary:
     Attributes:
         samples: Number of exported samples.
         trained: Number of trained tokens.
-        cut: Number of samples with more than `--max-tokens` tokens. If the template changes earlier messages, the
-            samples that `split_rewritten` returns are counted.
+        cut: Number of samples with more than `--max-tokens` tokens. If `split_rewritten` splits a sample, each
+            part counts as a sample.
         refused: Number of logs, conversations and samples with an error.
         losses: Number of parts that the format cannot represent, or that the template does not write.
         reasons: Number of losses by reason, for at most 20 reasons.

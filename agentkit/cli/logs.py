@@ -37,7 +37,7 @@ def load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
     Tools that only the provider can run are omitted. The function prints one line for each omitted tool to stderr.
 
     Raises:
-        MessageError: The text is not a log in the format.
+        MessageError: The text is not a log in the format `source`.
     """
     if source == "agentkit":
         msgs, stored_options = read_conversation(text)

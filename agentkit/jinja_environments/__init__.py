@@ -11,19 +11,19 @@ Limits. A rendering has at most 100,000,000 steps, so it needs at most a few sec
 | a node of the template's syntax tree runs | 3 |
 | a function, a macro or an uncommon method is called | 100 |
 | a text is created | 1 for each character |
-| a list is created | 20 for each item |
-| a text is read | 1 for each 8 characters |
+| a list or dict is created | 100, and 20 for each item |
+| a text is read | 1 for every 8 characters |
 
-The nodes in bodies of loops that print nothing have a limit of their own, which is equally high. Values that such
-loops create count toward the first limit. Both limits grow by 50 steps for each pair of items of the longest list
-among the variables, usually the messages, so that a template can compare each message with all other messages. A
-rendering of 2,000 messages can thus need three times the time and the memory.
+Nodes in loops that print nothing count toward a second limit of the same size. The values that such loops create
+count toward the first limit. Both limits grow by 50 steps for each pair of items of the longest list among the
+variables, usually the messages. A template can therefore compare each message with all other messages. A rendering
+of 2,000 messages can thus need three times the time and the memory.
 
 These limits apply too:
 
 - A text has at most 10,000,000 characters. This limit also applies to the rendered text.
 - All texts of a list or dict together have at most 10,000,000 characters. A text that occurs twice counts twice.
-  Each item counts as 20 further characters, and an integer as the digits of its text.
+  Each item counts as 20 further characters. An integer counts as the number of its digits, but at least as 20.
 - A width or count that a template passes to a filter or method is at most 100,000, as in jinja's `range`.
 - An integer has at most 1,000 bits. Calls of macros have at most 200 nested levels, and so do lists and dicts.
 - Chat templates have at most 100,000 characters.
@@ -35,10 +35,10 @@ the limit on all machines.
 To read the source, start with `environments`. `sandbox` has the rules for attributes and calls. `limits` counts
 the steps. `template_code` writes the Python code of templates. `filters` has the filters `yaml`, `json` and
 `tojson`. `chat_rendering` renders chat templates. `prefix_rendering` renders `messages[:1]`, `messages[:2]` and so
-on. `recorded_template` and `loop_recorder` let these renderings reuse equal iterations of loops.
+on. `recorded_template` and `loop_recorder` let these renderings skip iterations that would print the same text.
 
 The package jinja2 is optional. `environments`, `chat_rendering` and `prefix_rendering` import jinja2, and modules
-that need it, only inside functions.
+that need jinja2, only inside functions.
 """
 
 from __future__ import annotations

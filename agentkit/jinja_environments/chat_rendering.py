@@ -16,9 +16,9 @@ from agentkit.jinja_environments.generation_spans import (
     MARKS,
     SPAN_END,
     SPAN_START,
-    Mark,
     choose_marks,
     count_prints,
+    create_mark,
     remove_marks,
 )
 from agentkit.jinja_environments.limits import DICT
@@ -42,7 +42,7 @@ _CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 """Keys of a message that may contain thinking. Templates read different keys."""
 _REASONING_KEYS: Final = frozenset(_REASONING)
-_MAX_SOURCE: Final = 100_000  # maximum number of characters. Python needs up to 5 KB for each to compile the code
+_MAX_SOURCE: Final = 100_000  # characters. To compile one character, Python needs up to 5 KB of memory
 
 
 class Rendering(NamedTuple):
@@ -50,7 +50,7 @@ class Rendering(NamedTuple):
 
     Attributes:
         text: The text.
-        spans: Start and end of the output of each block `generation`, as indexes of `text`.
+        spans: Start and end of the output of each block `{% generation %}`, as indexes of `text`.
     """
 
     text: str
@@ -62,8 +62,8 @@ class ChatTemplateCode(NamedTuple):
 
     Attributes:
         template: Compiled template of jinja.
-        has_spans: True if the source contains `endgeneration`.
-        captures_spans: True if the template captures the output of such a block.
+        has_spans: True if the source contains `endgeneration`, so the template may have a block `generation`.
+        captures_spans: True if the template captures the output of a block `generation`, for example with `set`.
     """
 
     template: Template
@@ -150,7 +150,7 @@ def _as_syntax_error(error: Exception, name: str) -> TemplateError:
         return TemplateError(name, error.message or str(error), error.lineno)
     if isinstance(error, RecursionError | MemoryError | SyntaxError):  # raised by Python's compiler
         return TemplateError(name, "the template is nested too deeply")
-    return TemplateError(name, str(error))  # such as a ValueError for a number with too many digits
+    return TemplateError(name, str(error))  # for example, a ValueError about a number with too many digits
 
 
 @lru_cache(64)
@@ -175,18 +175,23 @@ def _get_environment() -> ImmutableSandboxedEnvironment:
 def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Rendering:
     if not code.has_spans:
         return Rendering(_render_text(code.template, values, name))
-    start, end = map(Mark, MARKS)
-    marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
-    rendering = Rendering(*remove_marks(marked, *MARKS))
-    if len(marked) - len(rendering.text) != count_prints(start) + count_prints(end):
-        # A value contains one of the characters, or a filter changed the characters.
-        marks = choose_marks(values)
-        marked = _render_text(code.template, {**values, SPAN_START: marks[0], SPAN_END: marks[1]}, name)
-        rendering = Rendering(*remove_marks(marked, *marks))
+    rendering, is_certain = _render_marked(code, values, MARKS, name)
+    if not is_certain:  # a value contains a mark, or a filter changed a mark
+        rendering, _ = _render_marked(code, values, choose_marks(values), name)
     if code.captures_spans:
         text = _render_text(code.template, values, name)
         return rendering if rendering.text == text else Rendering(text)
     return rendering
+
+
+def _render_marked(
+    code: ChatTemplateCode, values: dict[str, Any], marks: tuple[str, str], name: str
+) -> tuple[Rendering, bool]:
+    """Renders with a mark at both ends of each span. Returns the rendering, and False if a mark is lost or added."""
+    start, end = map(create_mark, marks)
+    marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
+    rendering = Rendering(*remove_marks(marked, *marks))
+    return rendering, len(marked) - len(rendering.text) == count_prints(start) + count_prints(end)
 
 
 def _render_text(template: Template, values: Mapping[str, Any], name: str) -> str:
@@ -207,7 +212,7 @@ def _as_rendering_error(error: Exception, name: str) -> TemplateError:
 
 def _prepare_message(message: Mapping[str, Any]) -> Mapping[str, Any]:
     if type(message) is DICT and None not in message.values() and _REASONING_KEYS.isdisjoint(message):
-        return message  # no copy, because templates cannot change the message
+        return message  # needs no copy, because templates cannot change messages
     prepared = {key: value for key, value in message.items() if value is not None}
     for key in _REASONING:
         if key in prepared:
@@ -216,7 +221,7 @@ def _prepare_message(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _mark_final(messages: list[dict[str, Any]], key: str, source: str, name: str) -> str:
-    """Adds a mark to the text that the model continues. Returns the text without the mark."""
+    """Appends a mark to the text that the model will continue. Returns this text without the mark."""
     messages[-1] = {**messages[-1]}
     final = messages[-1].get(key)
     keys = [other for other in _REASONING if messages[-1].get(other) == final] if key in _REASONING else [key]

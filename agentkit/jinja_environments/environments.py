@@ -1,17 +1,19 @@
 """`prompt_environment` and `model_environment`: the environments for prompts and for chat templates of models.
 
 Both functions import jinja2, which is an optional package. The modules that import jinja2 at their top, such as
-`sandbox`, are imported after `check_jinja`.
+`sandbox`, are imported only after a call of `check_jinja`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from agentkit.errors import MissingExtraError
 from agentkit.jinja_environments.filters import write_chat_json, write_json, write_yaml
 from agentkit.jinja_environments.functions import TemplateDict, check_printable, create_clock, raise_error
+from agentkit.jinja_environments.generation_spans import SPAN_END, SPAN_START
 from agentkit.jinja_environments.yaml_texts import import_yaml
 
 if TYPE_CHECKING:
@@ -86,6 +88,13 @@ def model_environment() -> ImmutableSandboxedEnvironment:
 
     return BoundedEnvironment(
         filters={"tojson": write_chat_json},
-        functions={"dict": TemplateDict(), "raise_exception": raise_error, "strftime_now": create_clock()},
+        functions={
+            "dict": TemplateDict(),
+            "raise_exception": raise_error,
+            "strftime_now": create_clock(),
+            # The spans of a rendering are unknown if the caller does not replace these iterators.
+            SPAN_START: repeat(""),
+            SPAN_END: repeat(""),
+        },
         extensions=["jinja2.ext.loopcontrols", GenerationBlock],
     )

@@ -1,7 +1,7 @@
 """Filters `yaml` and `json` of prompts, and the filter `tojson` of chat templates.
 
 The filters of prompts can exclude fields of dicts. A `TemplateRecord` is a dict that also stores the names of the
-fields with their default value.
+fields that have their default value.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _MAX_CACHED: Final = 50_000  # maximum length of a cached JSON text, in characte
 
 
 class TemplateRecord(dict[str, Any]):
-    """Dict of the fields of a pydantic model or a dataclass, and the names of the fields with their default value.
+    """Dict of the fields of a pydantic model or a dataclass.
 
-    The filters `yaml` and `json` omit the fields with their default value if `exclude_defaults` is True.
+    The object also stores the names of the fields that have their default value. The filters `yaml` and `json`
+    omit these fields if `exclude_defaults` is True.
     """
 
     __slots__ = ("_defaults",)
@@ -116,7 +117,7 @@ def _get_encoder(
 
 
 def _exclude_fields(value: object, names: str | Sequence[str]) -> object:
-    """Returns a value without the fields `names`. The fields must exist, so that a misspelled name is an error."""
+    """Returns a dict without the fields `names`. A name that the dict does not have is an error."""
     excluded = [names] if isinstance(names, str) else list(names)
     if not excluded:
         return value
@@ -146,4 +147,4 @@ def _select_fields(value: object, exclude_defaults: bool, exclude_none: bool) ->
         items = cast("Iterable[object]", value)
         return [_select_fields(item, exclude_defaults, exclude_none) for item in items]
     check_printable(value)
-    return str(value)  # the value is undefined here, so `str` raises the error of jinja
+    return str(value)  # only an undefined value gets here, and its `str` raises jinja's error

@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn, cast
 
 __all__ = ["TemplateDict", "check_printable", "create_clock", "raise_error"]
 
-_MAX_TIME_FORMAT: Final = 1_000  # maximum number of characters. The formatted time can be 256 times as long
+_MAX_TIME_FORMAT: Final = 1_000  # characters. The formatted time has up to 256 times as many characters
 
 
 def raise_error(message: str) -> NoReturn:
@@ -19,13 +19,13 @@ def raise_error(message: str) -> NoReturn:
 
 
 def create_clock(now: datetime | None = None) -> Callable[[str], str]:
-    """Returns the function `strftime_now` of templates.
+    """Returns the function `strftime_now`, with which templates format the current time.
 
     Args:
-        now: Time that the function formats. None means the current local time.
+        now: Time to use instead of the current time. None means the current local time of each call.
     """
 
-    # A closure, because a template could read the time from the attributes of a `partial`, and call its methods.
+    # A closure, because a template could read `now` from the attributes of a `partial`, and call methods of `now`.
     def strftime_now(pattern: str) -> str:
         if len(pattern) > _MAX_TIME_FORMAT:
             size = f"{len(pattern):,} characters"
@@ -36,7 +36,7 @@ def create_clock(now: datetime | None = None) -> Callable[[str], str]:
 
 
 class TemplateDict:
-    """Function `dict` of chat templates. Templates cannot access the class `dict`."""
+    """Function `dict` of chat templates. Replaces the class `dict`, which templates must not access."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         """Returns a new dict."""

@@ -12,12 +12,12 @@ __all__ = ["GenerationBlock"]
 
 
 class GenerationBlock(Extension):
-    """Statement that renders its body between the variables `SPAN_START` and `SPAN_END`."""
+    """Jinja extension that prints a mark before and after the body of a block `{% generation %}`."""
 
     tags = {"generation"}  # noqa: RUF012 - declared by jinja
 
     def parse(self, parser: Parser) -> nodes.Node:
-        """Parses the block."""
+        """Parses the block. Returns a node that prints a mark, the body and another mark."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         start, end = (nodes.Output([nodes.Name(name, "load")]) for name in (SPAN_START, SPAN_END))

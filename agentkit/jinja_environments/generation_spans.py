@@ -1,50 +1,47 @@
 """Spans: the positions of the texts in blocks `{% generation %}` of a chat template.
 
-Templates for training put the text that the model writes into a block `generation`. The environment prints U+0002
-at the start and U+0003 at the end of such a block. `render_chat` removes the marks and returns their positions.
-If a value contains a mark, or a filter changes a mark, the number of marks in the text is wrong. The template is
-then rendered again with private-use characters that no value contains.
+Templates for training put the text that the model writes into a block `generation`. The environment prints a
+mark at the start (U+0002) and at the end (U+0003) of such a block. `render_chat` removes the marks and returns
+their positions. If a value contains a mark, or a filter changes a mark, the number of marks in the text is wrong.
+The template is then rendered again with private-use characters that no value contains.
 
-This works in macros too, where transformers finds wrong positions. If the template captures the output of a block,
-for example with `set`, the marks could change what a filter does. Then the template is also rendered without
-marks. If the two texts differ, the result has no positions.
+The positions are right in macros too, unlike those of transformers. If the template captures the output of a
+block, for example with `set`, the marks could change the result of a filter. Then the template is also rendered
+without marks. If the two texts differ, the result has no positions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
+from operator import length_hint
 from typing import Any, Final, cast
 
-__all__ = ["MARKS", "Mark", "SPAN_END", "SPAN_START", "choose_marks", "count_prints", "remove_marks"]
+__all__ = ["MARKS", "SPAN_END", "SPAN_START", "choose_marks", "count_prints", "create_mark", "remove_marks"]
 
-SPAN_START: Final = "_span_start"
-"""Name of the variable that a chat template prints at the start of each block `generation`."""
-SPAN_END: Final = "_span_end"
-"""Name of the variable that a chat template prints at the end of each block `generation`."""
+SPAN_START: Final = "0_span_start"
+"""Name of the iterator whose next character is printed at the start of each block `generation`.
+
+The name starts with a digit, so that templates cannot read the variable.
+"""
+SPAN_END: Final = "0_span_end"
+"""Name of the iterator whose next character is printed at the end of each block `generation`."""
 
 MARKS: Final = ("\x02", "\x03")
 """Characters at the start and at the end of a span, if no value contains them."""
 
+_MAX_PRINTS: Final = 2**31  # more than the limits of renderings allow
 _FIRST_MARK: Final = 0x10FF00  # first private-use character that marks a span if a value contains one of `MARKS`
 
 
-class Mark:
-    """Character at the start or at the end of a span, with the number of times that the template prints it."""
-
-    __slots__ = ("_character", "_count")
-
-    def __init__(self, character: str) -> None:
-        self._character = character
-        self._count = 0
-
-    def __str__(self) -> str:
-        self._count += 1
-        return self._character
+def create_mark(character: str) -> repeat[str]:
+    """Returns an iterator that yields a character at the start, or at the end, of each span."""
+    return repeat(character, _MAX_PRINTS)
 
 
-def count_prints(mark: Mark) -> int:
+def count_prints(mark: repeat[str]) -> int:
     """Returns the number of times that the template printed the character of a mark."""
-    return mark._count  # pyright: ignore[reportPrivateUsage] - a template can read public attributes
+    return _MAX_PRINTS - length_hint(mark)
 
 
 def choose_marks(values: Any) -> tuple[str, str]:

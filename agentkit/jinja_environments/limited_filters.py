@@ -28,20 +28,20 @@ from agentkit.reprs import describe_value
 
 __all__ = ["COUNT_ITEM", "limit_filters"]
 
-COUNT_ITEM: Final = "count item"  # name of a filter with a space, which templates cannot use
+COUNT_ITEM: Final = "count item"  # filter name with a space, so that templates cannot call the filter
 
 _Check: TypeAlias = Callable[..., Any]
 
 _CONTAINERS: Final[Any] = (list, tuple, dict, range)
 _FREE: Final = frozenset({"attr", "count", "d", "default", "first", "last", "length", "trim"})
-"""Filters that neither read nor create large values, and filters that count their steps themselves."""
+"""Filters without added limits: they use only small values, or count their steps themselves."""
 _WRITERS: Final = frozenset({"json", "string", "tojson", "yaml"})
-"""Filters that write a value as text. Only the result is counted, because it is the larger part."""
+"""Filters that write a value as text. Only the text is counted, because the text is larger than the value."""
 _COMPARISONS: Final = frozenset(
     {"!=", "<", "<=", "==", ">", ">=", "eq", "equalto", "ge", "greaterthan", "gt", "in", "le", "lessthan", "lower"}
     | {"lt", "ne", "upper"}
 )
-"""Names of the tests that read all of a value, such as `==`."""
+"""Names of the jinja tests that read a complete value, such as `eq`."""
 
 
 def limit_filters(environment: Environment) -> None:
@@ -55,14 +55,14 @@ def limit_filters(environment: Environment) -> None:
 
 
 def _count_item(value: Any) -> Any:
-    """Counts one item of a loop that has a condition. Returns the value of the condition unchanged."""
+    """Counts one item of a loop such as `{% for m in messages if m.name %}`. Returns the condition unchanged."""
     count_steps(ITEM_SIZE)
     return value
 
 
 def _trim(value: Any, chars: str | None = None) -> str:
     """Returns a text without the characters `chars` at both ends. This is the filter `trim`."""
-    # Many templates call this filter for each message, so it does not call the function of jinja.
+    # Many templates call this filter for each message, and this code is faster than the function of jinja.
     text = value if isinstance(value, str) else str(value)
     measure_text(len(text))
     return text.strip(chars)
@@ -76,7 +76,7 @@ def _limit_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]
         function: The filter without limits.
     """
     is_read, check = name not in _WRITERS, _CHECKS.get(name)
-    position = 1 if hasattr(function, "jinja_pass_arg") else 0  # jinja passes the context as the first argument
+    position = 1 if hasattr(function, "jinja_pass_arg") else 0  # jinja may pass the context as the first argument
 
     @wraps(function)
     def call_limited(*args: Any, **kwargs: Any) -> Any:
@@ -189,7 +189,7 @@ def _check_slow(value: Any, *args: Any, **kwargs: Any) -> Any:
     options = (*args, *kwargs.values())
     size = find_size([value, *options])[0]
     count_steps(size * size // 1_000)
-    # A text can be written once for each character of the value, such as `wrapstring` of `wordwrap`.
+    # The result can repeat an option for each character of the value, such as `wrapstring` of `wordwrap`.
     check_size(find_size(value)[0] * sum(len(option) for option in options if isinstance(option, str)))
     return value
 
@@ -216,7 +216,7 @@ _CHECKS: Final[dict[str, _Check]] = {
     "wordwrap": _check_slow,
     "xmlattr": _check_slow,
 }
-"""Functions by the name of a filter.
+"""Checks by the name of a filter.
 
-Each takes the arguments of the filter, checks the size of the result, and returns the value to filter.
+Each function receives the arguments of the filter, checks the size of the result, and returns the value to filter.
 """

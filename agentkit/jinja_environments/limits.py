@@ -4,10 +4,10 @@ The package `agentkit.jinja_environments` describes the limits. The functions of
 `TemplateRuntimeError` if a limit is exceeded. The functions work only after `start_rendering`, so jinja cannot
 call them when it compiles a template.
 
-- `check_…` raises an error if a size is above its limit. It counts no steps.
-- `count_…` subtracts steps from the remaining steps. It checks no sizes.
-- `measure…` does both for a new value.
-- `find_size` computes a size.
+- `check_…` raises an error if a size is above its limit, and counts no steps.
+- `count_…` subtracts steps from the remaining steps, and checks no sizes.
+- `measure…` checks the size of a new value, and counts the steps of its creation.
+- `find_size` computes the size of a value.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ __all__ = [
 ]
 
 _MAX_STEPS: Final = 100_000_000
-_STEPS_PER_PAIR: Final = 50  # further steps for each pair of messages: some templates scan all messages for each
+_STEPS_PER_PAIR: Final = 50  # further steps for each pair of messages: some templates compare all pairs
 _MAX_SIZE: Final = 10_000_000  # maximum number of characters of a text, or of all texts in a list or dict
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
 _MAX_BITS: Final = 1_000  # maximum number of bits of an integer, so that each operation needs at most about 1 µs
 _MAX_NESTING: Final = 200  # maximum number of nested levels of calls, and of lists and dicts
 ITEM_SIZE: Final = 20  # size of an item of a list, in characters, because an item needs about 80 bytes
 _CONTAINER_SIZE: Final = 100  # size of an empty list, in characters
-_STEPS_PER_RANGE_ITEM: Final = 5  # steps for an item of a range that is read
-_FREE_LENGTH: Final = 250  # reading a text of at most this length counts no steps
+_STEPS_PER_RANGE_ITEM: Final = 5  # steps that read one item of a range
+_FREE_LENGTH: Final = 250  # characters. Reading a text of at most this length counts no steps
 CHARACTERS_PER_STEP: Final = 8  # characters that are read in one step
 
 DICT: Final[Any] = dict  # typed as Any, because pyright narrows `type(x) is dict` to dict[Unknown, Unknown]
@@ -76,11 +76,11 @@ class Counters:
         length: Length of the longest list among the variables of the template.
 
     Attributes:
-        limit: Maximum number of steps, and also of steps of loops that print nothing.
+        limit: Maximum number of steps. The same limit applies separately to loops that print nothing.
         steps: Number of remaining steps.
         silent_steps: Number of remaining steps of loops that print nothing.
         nesting: Number of open calls of macros, recursive loops and blocks.
-        sizes: Size and nesting of each list and dict, by its id. The value itself is the last item.
+        sizes: Tuples `(size, nesting, value)` of the measured lists and dicts, by the id of the value.
     """
 
     __slots__ = ("limit", "nesting", "silent_steps", "sizes", "steps")
@@ -89,7 +89,7 @@ class Counters:
         self.limit = (max_steps_variable.get() or _MAX_STEPS) + _STEPS_PER_PAIR * length * length
         self.steps = self.silent_steps = self.limit
         self.nesting = 0
-        # The values are stored too, so that no other object can have the id of a value.
+        # Storing a value keeps the value alive, so that no other object can get the same id.
         self.sizes: dict[int, tuple[int, int, object]] = {}
 
 
@@ -100,7 +100,7 @@ _rendering: ContextVar[Counters] = ContextVar("agentkit_template_rendering")
 
 
 def start_rendering(counters: Counters) -> Token[Counters]:
-    """Starts a rendering, or continues it. Returns a token for `end_rendering`."""
+    """Starts or continues a rendering with these counters. Returns a token for `end_rendering`."""
     return _rendering.set(counters)
 
 
@@ -148,7 +148,7 @@ def check_widths(values: Iterable[object]) -> None:
 
 
 def count_steps(steps: int) -> None:
-    """Counts steps of the rendering."""
+    """Counts steps of the rendering. Raises an error if their number exceeds the limit."""
     rendering = _rendering.get()
     rendering.steps -= steps
     if rendering.steps < 0:
@@ -183,12 +183,12 @@ def count_read(value: Any) -> Any:
 
 
 def count_member_test(value: Any) -> Any:
-    """Counts the steps of a test `x in value`. A test of a dict has no steps. Returns the value."""
+    """Counts the steps of a test `x in value`, which are 0 for a dict. Returns the value."""
     return value if isinstance(value, DICT) else count_read(value)
 
 
 def count_slice(value: Any) -> Any:
-    """Counts the steps that create a part of a text or list. Returns the value."""
+    """Counts the steps that create a slice such as `value[1:]`. Returns the value."""
     if isinstance(value, str):
         count_steps(len(value))
     elif isinstance(value, _MEASURED):
@@ -200,7 +200,7 @@ def count_slice(value: Any) -> Any:
 
 
 def measure(value: Any) -> Any:
-    """Checks and counts the size of a value that the template created. Returns the value."""
+    """Checks the size of a value that the template created, and counts steps for the size. Returns the value."""
     if type(value) is str or isinstance(value, str):
         measure_text(len(value))
     elif isinstance(value, _MEASURED):
@@ -210,12 +210,12 @@ def measure(value: Any) -> Any:
     elif isinstance(value, int):
         check_bits(value.bit_length())
     elif isinstance(value, range):
-        check_size(len(value) * find_size(value)[0])  # a filter can create all integers at once
+        check_size(len(value) * find_size(value)[0])  # a filter can create a list of all integers in the range
     return value
 
 
 def measure_text(size: int) -> None:
-    """Checks and counts the size of a text that the template creates."""
+    """Checks the size of a text that the template creates, and counts one step for each character."""
     rendering = _rendering.get()
     rendering.steps -= size
     if size > _MAX_SIZE or rendering.steps < 0:
@@ -256,7 +256,7 @@ def _find_size(value: Any, sizes: dict[int, tuple[int, int, object]], outer: int
 
 
 def _find_number_size(value: Any) -> int:
-    """Returns the size of a number, a range, or another value that is no text, list or dict."""
+    """Returns the size of a number, a range, or another value that is not a text, list or dict."""
     if isinstance(value, int):
         return max(ITEM_SIZE, value.bit_length() // 3)  # a decimal digit has more than 3 bits
     if isinstance(value, range):

@@ -1,9 +1,9 @@
 """`LoopRecorder`: records the loops over messages, so that renderings of fewer messages can skip iterations.
 
 A run of a template consists of parts and loops. A part is the code before, between or after the loops. The
-recorder stores a trace of each part and of each iteration: the values that it reads and sets, and the text that it
-prints. A later rendering reuses the run: the parts and the iterations that would do the same are skipped. The body
-of a loop is called for the other iterations.
+recorder stores a trace of each part and of each iteration: the values that the code reads and sets, and the text
+that the code prints. A later rendering reuses the run: the parts and the iterations that would do the same are
+skipped. For the other iterations, the recorder calls the body of the loop.
 
 Stored traces
     This template has two parts, which print nothing, and a loop:
@@ -54,7 +54,8 @@ class _Loop(NamedTuple):
         loop_index: Index of the loop among the recorded loops of the template.
         body: Function that runs the body of the loop, and returns the text.
         values: Values of the variables that the body can read and whose values can differ between runs.
-        loop_key: `values` as `as_comparable` returns them, with the type and the start of the items.
+        loop_key: Type and start of the items, and `values` as `as_comparable` returns them. If two runs have equal
+            keys, they can share iterations.
     """
 
     items: RecordedItems
@@ -69,7 +70,7 @@ class _Run(NamedTuple):
 
     Attributes:
         length: Number of messages.
-        parts: Traces of the parts, and loops, in order.
+        parts: Traces of the parts, and the loops between the parts, in the order of the run.
         namespaces: Namespaces that the parts created.
     """
 
@@ -86,7 +87,7 @@ class LoopRecorder(TraceRecorder):
         variables: Variables of the template, with all messages.
 
     Raises:
-        AgentkitError: The template has a part whose state the recorder cannot store.
+        AgentkitError: The template has a part whose state the recorder cannot store, such as a `{% block %}`.
     """
 
     def __init__(self, source: str, variables: ChatVariables) -> None:
@@ -103,7 +104,8 @@ class LoopRecorder(TraceRecorder):
     def render(self, length: int, add_generation_prompt: bool) -> list[Piece]:
         """Returns the pieces of the text of the first `length` messages.
 
-        Raises any error if the template refuses the messages, or uses the messages in an unusual way.
+        Raises an error of any type if the template refuses the messages, or uses the messages in a way that cannot
+        be recorded.
         """
         pieces = self._reuse_run(length, add_generation_prompt)
         if pieces is None:
@@ -138,7 +140,7 @@ class LoopRecorder(TraceRecorder):
         self._texts = []
 
     def _call(self, function: Callable[..., None], *values: Any) -> None:
-        """Calls a function that runs code of the template. All calls of a rendering have common counters."""
+        """Calls a function that runs code of the template. All calls of a rendering share the same counters."""
         self._counters = self._counters or Counters(self.length)
         limits, token = start_rendering(self._counters), current_recorder.set(self)
         try:
@@ -150,7 +152,7 @@ class LoopRecorder(TraceRecorder):
     def _reuse_run(self, length: int, add_generation_prompt: bool) -> list[Piece] | None:
         """Returns the pieces of the text of the first `length` messages, from an earlier run.
 
-        Returns None if there is no such run, or if a part would do something else.
+        Returns None if there is no such run, or if a part would now read other values.
         """
         run = self._runs.get(add_generation_prompt)
         if run is None:
@@ -208,7 +210,7 @@ class LoopRecorder(TraceRecorder):
         return best or LoopRecord(loop.loop_key), most
 
     def _count_skippable(self, record: LoopRecord, count: int) -> int:
-        """Returns the largest number of iterations, at most `count`, that can be skipped."""
+        """Returns how many of the first `count` iterations of a record the rendering can skip."""
         for end in (count, count - 1, count - 2):  # often, only the last iteration is different
             if end <= 0 or self.are_satisfied(record.message_counts[end], record.conditions[end]):
                 return max(end, 0)

@@ -33,13 +33,14 @@ _ALL: Final = ValueRange(-inf, inf)
 
 
 class Trace:
-    """Values that a part or an iteration read and set.
+    """Values that a part of a template, or an iteration of a loop, read and set.
 
     Attributes:
         earlier_writes: Attributes that earlier iterations of the loop set. The trace has no conditions for them.
-        message_counts: Numbers of messages for which the part or iteration does the same.
-        conditions: For each attribute that was read: the required value, or a range of integers. For a part, the
-            value is compared before the part. For an iteration, it is compared before the loop.
+        message_counts: Numbers of messages for which the part or iteration would do the same.
+        conditions: For each attribute that was read: the required value, or a range of integers. A
+            condition of a part applies to the value before the part. A condition of an iteration applies to the
+            value before the loop.
         writes: Attributes that were set, and their values.
         text: Text that the part printed. Empty for an iteration, whose text is in the `LoopRecord`.
     """
@@ -71,7 +72,7 @@ class LoopRecord:
         loop_key: Values that the loop can read. See `_Loop` in `loop_recorder`.
         text: Text of all iterations.
         ends: Length of the text that these iterations print.
-        message_counts: Numbers of messages for which these iterations do the same.
+        message_counts: Numbers of messages for which these iterations would do the same.
         conditions: Conditions of these iterations, as in `Trace`.
         writes: Attributes that these iterations set, and their values.
     """
@@ -106,7 +107,7 @@ class LoopRecord:
         self.writes.append({**writes, **trace.writes} if trace.writes else writes)
 
     def is_in(self, text: str, position: int) -> bool:
-        """Returns True if `text` has the text of all iterations at `position`. Stores the last result."""
+        """Returns True if `text` contains the text of all iterations at `position`. Stores the last result."""
         if self._result[0] is not text or self._result[1] != position:
             self._result = text, position, text.startswith(self.text, position)
         return self._result[2]
@@ -131,10 +132,10 @@ def find_range(value: int, other: int) -> ValueRange:
 
 @dataclass(slots=True)
 class LoopText:
-    """Text of a loop. Only the record stores the characters.
+    """Text of a loop: the start of the text in a record.
 
     Attributes:
-        record: The record.
+        record: Record that stores the text.
         start: Index of the first message of the loop.
         count: Number of iterations. The record can have more iterations.
     """
@@ -150,7 +151,7 @@ class LoopText:
         return self.record.text[: len(self)]
 
     def is_in(self, text: str, position: int) -> bool:
-        """Returns True if `text` has this text at `position`."""
+        """Returns True if `text` contains the text of the loop at `position`."""
         return self.record.is_in(text, position) or text.startswith(str(self), position)
 
     def list_spans(self, position: int) -> dict[int, tuple[int, int]]:
@@ -164,4 +165,4 @@ class LoopText:
 
 
 Piece: TypeAlias = str | LoopText
-"""Piece of a rendered text."""
+"""Piece of a rendered text: a string, or the text of a loop."""

@@ -1,4 +1,4 @@
-"""`MessageView`, `IndexView` and `LoopPosition`: values that record what a template reads of the messages."""
+"""`MessageView`, `IndexView` and `LoopPosition`: values that record each access of a template to the messages."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class RecordedItems(ABC, Unmeasured):
 class MessageView(RecordedItems, Sequence[Mapping[str, Any]]):
     """List of the messages of the current rendering from the index `start` on. The recorder records each read.
 
-    `length`, a negative index and a slice with an end record the number of messages. Other reads record only
-    whether there is a message at an index.
+    A read that depends on the number of messages records this number. Examples are `length`, a negative index,
+    `==` and a slice with an end. Other reads record only whether there is a message at an index.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as for a list
@@ -118,7 +118,7 @@ class LoopPosition(Unmeasured):
 
     @property
     def index(self) -> int:
-        """Number of the item, from 1 on."""
+        """Number of the item, beginning with 1."""
         return self.index0 + 1
 
     @property
@@ -142,4 +142,4 @@ class LoopPosition(Unmeasured):
         return Undefined("there is no next item") if self.last else self._items.get_item(self.index)
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AgentkitError(f"loop.{name} is not recorded")
+        raise AgentkitError(f"the attribute loop.{name} cannot be recorded")

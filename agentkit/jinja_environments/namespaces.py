@@ -1,4 +1,4 @@
-"""`Namespace` and `RecordedNamespace`: the classes of the function `namespace` of templates."""
+"""`Namespace` and `RecordedNamespace`: classes for the function `namespace` of templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _get: Final[Any] = object.__getattribute__
 
 
 class Namespace(JinjaNamespace):
-    """Object with attributes that a template sets. As in transformers, their names cannot start with `_`."""
+    """Object whose attributes a template can set. As in transformers, no attribute name can start with `_`."""
 
     def __init__(*args: Any, **kwargs: Any) -> None:
         # The first argument has no name, so that a template can set an attribute `self`.

@@ -25,8 +25,8 @@ Rules
 
 Cost
     The number of iterations that run in all renderings together grows with the number of messages, and not with
-    its square, if the renderings begin with the most messages. Parts of a template outside of loops run in each
-    rendering if they read the number of messages. Loops in macros, in `{% set %}` or `{% filter %}` blocks, loops
+    its square, if the rendering with the most messages is the first. Parts of a template outside of loops run in
+    each rendering if they read the number of messages. Loops in macros, in `{% set %}` or `{% filter %}` blocks, loops
     with `break` or `continue`, and loops over other lists such as `messages[::-1]`, run in each rendering too.
     Templates with `{% block %}`, `{% call %}`, `include` or `import` are rendered completely each time.
 """
@@ -65,8 +65,8 @@ class PrefixRenderer:
         """Rendering of all messages.
 
         Raises:
-            TemplateError: As for `render`.
-            MissingExtraError: As for `render`.
+            TemplateError: The template is invalid, refuses the messages, or exceeds a limit.
+            MissingExtraError: The package jinja2 is not installed.
         """
         return render_chat(self._source, self._variables, name=self._name)
 
@@ -74,14 +74,14 @@ class PrefixRenderer:
     def _recorder(self) -> LoopRecorder | None:
         """Recorder of the loops. None if the text of all messages with recorded loops differs from `rendering`."""
         try:
-            # First, because `render_chat` stops a hostile template, and fails if jinja2 is not installed.
+            # This is first, because `render_chat` stops a hostile template, and reports a missing jinja2.
             expected = self.rendering.text
             from agentkit.jinja_environments.loop_recorder import LoopRecorder
 
             recorder = LoopRecorder(self._source, self._variables)
             pieces = recorder.render(len(self._variables.messages), self._variables.add_generation_prompt)
             return recorder if "".join(map(str, pieces)) == expected else None
-        except Exception:  # the template refuses the messages, or uses them in an unusual way
+        except Exception:  # the template refuses the messages, or uses the messages in a way that is not recorded
             return None
 
     def render(self, count: int, *, add_generation_prompt: bool = False) -> str:
@@ -108,8 +108,8 @@ class PrefixRenderer:
             text: Text that is compared with the text of the first messages.
             count: Number of messages, as for `render`.
             add_generation_prompt: As for `render`.
-            suffix: Text that is removed from the end of the text of the first messages. If there is no such end,
-                the result is None.
+            suffix: Text that is removed from the end of the text of the first messages. If the text has
+                another end, the result is None.
         """
         pieces, position = self._list_pieces(count, add_generation_prompt), 0
         if suffix:
@@ -147,7 +147,7 @@ class PrefixRenderer:
         if self._recorder is not None:
             try:
                 return self._recorder.render(count, add_generation_prompt)
-            except Exception:  # the template refuses the messages, or uses them in an unusual way
+            except Exception:  # the template refuses the messages, or uses a part that is not recorded
                 pass
         variables = self._variables._replace(
             messages=self._variables.messages[:count], add_generation_prompt=add_generation_prompt

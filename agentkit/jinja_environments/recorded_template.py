@@ -41,7 +41,7 @@ from agentkit.jinja_environments.trace_recorder import COMPARISONS
 
 __all__ = ["compile_recorded"]
 
-_ADD_LOOP: Final = "add loop"  # names of filters with a space, which templates cannot use
+_ADD_LOOP: Final = "add loop"  # filter names with a space, so that templates cannot call the filters
 _WALK: Final = "walk messages"
 _LIST_INDEXES: Final = "list indexes"
 _COUNT_CHANGE: Final = "count change"
@@ -72,7 +72,7 @@ def _list_indexes(items: Any, low: int) -> IndexView | range:
 
 
 def _count_change(_: Any, text: str) -> str:
-    """Lets the recorder know that an inner loop prints a text."""
+    """Tells the recorder that an inner loop prints a text. Returns the text."""
     current_recorder.get().count_change()
     return text
 
@@ -135,7 +135,7 @@ class _Names(NamedTuple):
 
 def _find_names(tree: nodes.Template) -> _Names:
     views, namespaces = {"messages"}, set[str]()
-    for assign in [*tree.find_all(nodes.Assign)] * 2:  # twice, because a name can be used before
+    for assign in [*tree.find_all(nodes.Assign)] * 2:  # twice, because a loop may use a name before its assignment
         names = _list_names([assign.node])
         if isinstance(assign.target, nodes.Name) and names & {*views, "namespace"}:
             (namespaces if "namespace" in names else views).add(assign.target.name)
@@ -273,7 +273,7 @@ class _TreeRewriter:
 
 
 def _find_outputs(node: Any) -> Iterator[nodes.Output]:
-    """Yields the node itself or the nodes in the node that print something."""
+    """Yields the nodes that print something, among a node and all nodes inside this node."""
     if isinstance(node, nodes.Output):
         yield node
     yield from node.find_all(nodes.Output)

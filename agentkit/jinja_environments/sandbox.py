@@ -48,7 +48,7 @@ _SLOW: Final = 100  # steps of a call, or of an access to an attribute, without 
 
 
 class BoundedTemplate(Template):
-    """Template that limits each rendering."""
+    """Jinja template whose renderings have limits."""
 
     def render(self, *args: Any, **kwargs: Any) -> str:
         variables = dict(*args, **kwargs)
@@ -89,7 +89,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             autoescape=False,
-            optimized=False,  # no expression runs when a template is compiled
+            optimized=False,  # jinja then runs no expressions when a template is compiled
             **options,
         )
         global_names = cast("dict[str, Any]", self.globals)
@@ -105,7 +105,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return super()._generate(source, name, filename, defer_init)
 
     def make_globals(self, d: Any) -> Any:
-        """Returns the variables of a template as a dict, which is copied faster than a `ChainMap`."""
+        """Returns the global variables of a template as a dict, which is copied faster than jinja's `ChainMap`."""
         names: dict[str, Any] = dict(cast("Any", self.globals))
         names.update(d or {})
         return names
@@ -156,7 +156,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return measure(super().call(context, function, *map(count_read, args), **kwargs))
 
     def _call_template(self, context: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls a value of one of the `_CALLING_TYPES`."""
+        """Calls a macro, a recursive loop or a block, which can contain further calls."""
         enter_call()
         try:
             if not isinstance(function, Macro):

@@ -32,7 +32,7 @@ from agentkit.jinja_environments.text_methods import DICT_NAMES, FREE_METHODS, T
 __all__ = ["BoundedCode", "count_bodies"]
 
 _STEPS: Final = 3  # steps of a node
-_BODY: Final = 5  # nodes that each run of a body counts besides its own, because the run itself needs time
+_BODY: Final = 5  # further nodes counted for each run of a body, because the start of a run needs time
 _PRINTED: Final = 6  # further nodes counted for each printed value, because its text needs memory
 _CALLS: Final = frozenset({nodes.Call, nodes.Filter, nodes.Test})
 _UNCOUNTED: Final = frozenset({nodes.Const, nodes.Keyword, nodes.Operand, nodes.TemplateData})
@@ -47,11 +47,11 @@ _LOOP_NAMES: Final = frozenset({"first", "index", "index0", "last", "length", "n
 
 
 def count_bodies(node: Any) -> int:
-    """Adds a statement to each body that can run several times. The statement counts the steps of the body.
+    """Adds a statement that counts steps to each body of a template, loop, macro or block.
 
     Returns:
-        Number of nodes that the surrounding body must count for this node. A node with a body of its own counts
-        that body itself.
+        Number of nodes that the surrounding body must count for this node. The nodes in the body of this node are
+        not included, because this body has a statement of its own.
     """
     if type(node) in _CALLS and node.dyn_args is not None:
         node.dyn_args = _apply_filter(node.dyn_args, "list")
@@ -88,7 +88,7 @@ class BoundedCode(CodeGenerator):
         super().visit_Template(node, frame)
 
     def pull_dependencies(self, nodes: Iterable[nodes.Node]) -> None:
-        # Jinja searches the whole tree for filters and tests, to read each of them once in a rendering.
+        # Jinja would search the tree for filters and tests. `_Lookups` writes their code without a search.
         self.filters = _Lookups("filters", self.environment.filters)
         self.tests = _Lookups("tests", self.environment.tests)
 
@@ -100,20 +100,23 @@ class BoundedCode(CodeGenerator):
         super().visit_Output(node, frame)
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        is_mark = getattr(node, "name", "") in (SPAN_START, SPAN_END)
-        self._printed = "" if is_mark else self.temporary_identifier()
-        if self._printed and _is_unescaped(frame):
+        if _is_mark(node):
+            self.write("next(")
+        elif _is_unescaped(frame):
+            self._printed = self.temporary_identifier()
             self.write(f"({self._printed} if type({self._printed} := {finalize.src or '('}")
         else:
-            self.write("measure(" if self._printed else "")
+            self.write("measure(")
             super()._output_child_pre(node, frame, finalize)
 
     def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        if self._printed and _is_unescaped(frame):
+        if _is_mark(node):
+            self.write(")")
+        elif _is_unescaped(frame):
             self.write(f")) is str else measure(str({self._printed})))")
         else:
             super()._output_child_post(node, frame, finalize)
-            self.write(")" if self._printed else "")
+            self.write(")")
 
     def visit_ExprStmt(self, node: nodes.ExprStmt, frame: Frame) -> None:
         self.newline(node)
@@ -241,7 +244,7 @@ class BoundedCode(CodeGenerator):
 
 
 class _Lookups(dict[str, str]):
-    """Code that reads a filter or test from the environment, by its name."""
+    """Dict from the name of a filter or test to the Python code that reads this function from the environment."""
 
     def __init__(self, kind: str, functions: Mapping[str, Any]) -> None:
         self._kind = kind
@@ -252,6 +255,11 @@ class _Lookups(dict[str, str]):
             return f"environment.{self._kind}[{name!r}]"
         error = f"No {self._kind[:-1]} named {name!r} found."
         return f"raise_error({error!r})"
+
+
+def _is_mark(node: nodes.Expr) -> bool:
+    """Returns True if the node prints the character at the start or at the end of a span."""
+    return getattr(node, "name", "") in (SPAN_START, SPAN_END)
 
 
 def _is_unescaped(frame: Frame) -> bool:

@@ -15,7 +15,7 @@ def find_template_line(error: Exception, names: Container[str]) -> tuple[str | N
 
     Args:
         error: Error of a rendering.
-        names: Names of the templates, which the tracebacks of jinja have as names of files.
+        names: Names of the templates. Tracebacks of jinja show them as file names.
     """
     place: tuple[str | None, int | None] = (None, None)
     for frame, line in walk_tb(error.__traceback__):

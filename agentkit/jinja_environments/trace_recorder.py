@@ -145,8 +145,8 @@ class TraceRecorder:
     def compare_attribute(self, namespace: RecordedNamespace, name: str, operator: str, other: Any) -> bool:
         """Compares an attribute of a namespace with a value.
 
-        For two integers, the trace has a range of attribute values for which the result is the same, and not the
-        value of the attribute.
+        For two integers, the trace stores a range instead of the exact value of the attribute. All values in the
+        range have the same result.
         """
         value = list_attributes(namespace).get(name)
         if type(value) is not int or type(other) is not int:

@@ -19,10 +19,10 @@ from agentkit.tools.tool import Tool, ToolLike, as_tools
 __all__ = ["MessageWeight", "Sample", "Weight", "build_trusted_sample", "check_separate_results", "is_reply"]
 
 Weight: TypeAlias = int | None
-"""Loss weight of a message or block: 1 (trained), 0 (not trained), or None (the option `train_on` decides)."""
+"""Loss weight of a message or block: 1 (trained), 0 (not trained), or None (`train_on` of `tokenize` decides)."""
 
 MessageWeight: TypeAlias = Weight | tuple[Weight, ...]
-"""Weight of a message, or the weights of its blocks."""
+"""Weight of a message, or a tuple with one weight for each block of the message."""
 
 _WEIGHT = "Pass 0, 1 or None, or a list with one of these for each block of the message."
 _WEIGHTS = "Pass a list with one item for each message: 0, 1, None, or a list with one of these for each block."
@@ -98,7 +98,7 @@ class Sample:
 
     @property
     def variables(self) -> dict[str, Any]:
-        """Further variables of the chat template: the object `chat_template_kwargs` in `extra`.
+        """Variables for the chat template, such as `enable_thinking`: the object `chat_template_kwargs` in `extra`.
 
         Empty if `extra` has no such object.
         """
@@ -185,17 +185,17 @@ def _check_number(place: str, weight: object) -> Weight:
 def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, ...]] | None:
     if not tokens:
         return None
-    check_option("tokens", tokens, Mapping, "Pass a dict from the index of a message to its token ids.")
+    check_option("tokens", tokens, Mapping, "Pass a dict: index of a reply -> list of its token ids.")
     checked: dict[int, tuple[int, ...]] = {}
     for index, ids in cast("Mapping[object, Iterable[object]]", tokens).items():
         place = f"tokens[{shorten_repr(index, 60)}]"
         if not isinstance(index, int) or not 0 <= index < len(msgs) or not is_reply(msgs[index]):
-            raise OptionError(place, "this is not the index of a reply in msgs", "Pass the index of a reply.")
+            raise OptionError(place, "`msgs` has no reply with this index", "Pass the index of a reply.")
         check_option(place, ids, list | tuple, "Pass a list of token ids.")
         numbers = tuple(ids)
         if not numbers:
             raise OptionError(
-                place, "there are no token ids", "Omit the index, so that the text of the reply is encoded."
+                place, "the list of token ids is empty", "Remove the index to encode the text of the reply."
             )
         if not all(isinstance(number, int) and number >= 0 for number in numbers):
             raise OptionError(

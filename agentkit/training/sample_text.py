@@ -3,7 +3,7 @@
 The text of a sample is usually the text of its conversation. But the messages before the last reply can have a
 different text in the prompt of this reply. For example, the template of gpt-oss omits the thinking before tool
 calls when the final reply is known. The text of the sample is then the prompt that the model received,
-and the text of the reply.
+followed by the text of the reply.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OPTIONS: Final = frozenset(
 
 
 class ReplyPrompt(NamedTuple):
-    """Position of the prompt of a reply at the start of a text.
+    """Result of the search for the prompt of a reply at the start of a text.
 
     Attributes:
         end: End of the prompt, as an index of the text.
@@ -53,8 +53,8 @@ class SampleText:
     Attributes:
         sample: The sample.
         template: Chat template of the model.
-        longer: Rendered sample whose first messages are those of this sample. Its renderings are reused for this
-            sample. None if there is no such sample.
+        longer: Rendered sample that begins with the messages of this sample, and has further messages. Parts of
+            its text are reused for this sample. None if there is no such sample.
     """
 
     sample: Sample
@@ -66,7 +66,8 @@ class SampleText:
         """Variables of the template. The text of the time `now` becomes a `datetime`.
 
         Raises:
-            MessageError: A variable is not allowed, or the text of the time is not in the ISO 8601 format.
+            MessageError: A variable has the name of an argument that `tokenize` sets, such as `messages`. Or the text
+                of the time is not in the ISO 8601 format.
         """
         variables = self.sample.variables
         for name in sorted(variables.keys() & _OPTIONS):
@@ -92,12 +93,15 @@ class SampleText:
 
     @cached_property
     def text(self) -> str:
-        """Text of the sample: the rendered conversation, or the prompt that the model received with the reply."""
+        """The rendered conversation, or the prompt that the model received, followed by the last reply."""
         return self.rendering.text if self._served is None else self._served
 
     @cached_property
     def _served(self) -> str | None:
-        """The prompt that the model received, and the last reply. None if `text` is the rendered conversation."""
+        """The prompt that the model received, followed by the last reply.
+
+        None if `text` is the rendered conversation.
+        """
         index, text = len(self.sample.msgs) - 1, self.rendering.text
         if not index or index not in self.all_replies or not self.generation_prompts:
             return None
@@ -135,9 +139,10 @@ class SampleText:
         return self._repeated_prefixes.render(self._counts[count], add_generation_prompt=is_open)
 
     def match_start(self, text: str, count: int, *, is_open: bool = False, suffix: str = "") -> int | None:
-        """Returns the length of the text of the first `count` messages, without `suffix` at its end.
+        """Returns the position in `text` at which the text of the first `count` messages ends.
 
-        Returns None if `text` does not start with this text, or if the text does not end with `suffix`.
+        `suffix` is first removed from the end of the messages' text. Returns None if this text does not end with
+        `suffix`, or if `text` does not start with the shortened text.
         """
         if self._repeated_prefixes is None:
             start = self.render_start(count, is_open=is_open)
@@ -149,7 +154,10 @@ class SampleText:
 
     @cached_property
     def _repeated_prefixes(self) -> PrefixRenderer | None:
-        """`_prefixes`. None if there is only one reply, because recording costs more than two renderings."""
+        """Renderer of the first messages, for samples with several replies.
+
+        None for other samples, because for a single reply, two ordinary renderings are faster.
+        """
         return self._prefixes if len(self.all_replies) > 1 else None
 
     @cached_property
@@ -162,7 +170,7 @@ class SampleText:
 
     @cached_property
     def _prefixes(self) -> PrefixRenderer | None:
-        """Renderer of the first messages. None if the template is a function."""
+        """Renderer of the first messages, for many numbers of messages. None if the template is a function."""
         if self.longer is not None:
             return self.longer._prefixes
         if self.template.function is not None:
@@ -194,7 +202,7 @@ class SampleText:
 
     @cached_property
     def generation_prompts(self) -> tuple[str, ...]:
-        """Texts that the template can write before a reply (see `find_generation_prompts`)."""
+        """Texts with which the template can open a reply, such as `<|im_start|>assistant`, longest first."""
         return find_generation_prompts(self.template, self.variables)
 
     @cached_property
@@ -203,9 +211,9 @@ class SampleText:
         return tuple(index for index, msg in enumerate(self.sample.msgs) if is_reply(msg))
 
     def find_prompt(self, text: str, index: int) -> ReplyPrompt | None:
-        """Returns the prompt of a reply at the start of `text`. Returns None if `text` starts differently."""
+        """Returns the end of the prompt of a reply in `text`. Returns None if `text` does not start with the prompt."""
         end, is_whole = None, True
-        # If the generation prompt opens thinking, replies without thinking do not follow the opening.
+        # If the generation prompt opens thinking, templates omit this opening before replies without thinking.
         first, *others = self.generation_prompts or ("",)
         start = self.match_start(text, index, is_open=True, suffix=first) if others else None
         if start is None:
@@ -220,5 +228,5 @@ class SampleText:
 
     @cached_property
     def tails(self) -> dict[int, tuple[int, str]]:
-        """Cache of `ReplySpans._has_tail`: position and text of the last characters of each start of the text."""
+        """Cache: position and text of the last characters before the end of a message, by the index of the message."""
         return {}

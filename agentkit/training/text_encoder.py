@@ -1,4 +1,4 @@
-"""`as_tokenizer`: returns the functions of a tokenizer. `find_tokens`: finds the tokens of a part of a text."""
+"""`as_tokenizer`: wraps a tokenizer or a function. `find_tokens`: finds the tokens of a part of a text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ADVICE: Final = "Pass a tokenizers.Tokenizer, or a function that returns token 
 
 @dataclass(frozen=True)
 class TextTokenizer:
-    """Functions of a tokenizer.
+    """Tokenizer that encodes texts. Unless it wraps a function, the tokenizer also decodes token ids.
 
     Attributes:
         encode: Function that encodes a text and checks the result.
@@ -56,7 +56,7 @@ class TextTokenizer:
 
 
 def as_tokenizer(tokenizer: TokenizerLike) -> TextTokenizer:
-    """Returns the functions of a tokenizer.
+    """Returns a `TextTokenizer` for a tokenizer, or for a function that encodes texts.
 
     Raises:
         OptionError: `tokenizer` is neither a tokenizer nor a function. Or the tokenizer truncates or pads texts,
@@ -94,19 +94,19 @@ def _encode_checked(encode: Encode, text: str) -> tuple[Sequence[int], Sequence[
         if count != offset_count:
             reason = f"expected one offset for each token, got {count} tokens and {offset_count} offsets"
         elif offset_count > 1 and not 0 < end <= len(text):
-            reason = f"expected a last token that ends between 1 and {len(text)}, got the end {end}"
+            reason = f"expected the last token to end at a position from 1 to {len(text)}, got {end}"
         else:
             return ids, offsets
-    advice = "Return the ids of the text without added special tokens, and their starts and ends in the text."
+    advice = "Return the token ids without added special tokens, and the start and end of each token in the text."
     raise OptionError("encode", reason, advice)
 
 
 def find_tokens(offsets: Sequence[tuple[int, int]], start: int, end: int, text: str, stop: str) -> tuple[int, int]:
     """Returns the span of the tokens whose characters are all between two positions of a text.
 
-    The stop token at the second position is included even if it also contains white space outside the positions:
-    before the first position (`lstrip` of an added token), or after the second position (`rstrip`). If there is no
-    token between the positions, the end of the span is not after its start.
+    A stop token that starts at the first position, or ends at the second position, may also contain white space
+    outside the positions (`lstrip` or `rstrip` of an added token). The span includes this stop token. If there is
+    no token between the positions, the end of the span is not after its start.
 
     Args:
         offsets: Offsets of the tokens.
@@ -173,12 +173,12 @@ def _trims_offsets(tokenizer: Any) -> bool:
 
 
 class _Offsets(Sequence[tuple[int, int]]):
-    """Offsets of the tokens of an encoding.
+    """Offsets (start and end) of the tokens of an encoded text.
 
     Each offset is read from the encoding when it is requested, because `tokenize` needs only a few offsets.
 
     Attributes:
-        get: Function that returns the offset of the token with an index.
+        get: Function that returns the start and end of the token with a given index.
 
     Args:
         encoding: Encoding of `tokenizers`.

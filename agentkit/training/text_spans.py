@@ -1,4 +1,4 @@
-"""Spans of a text, and the difference between two texts."""
+"""Functions for spans of a text (start and end), and for the difference between two texts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span
 
 
 def skip_space(text: str, position: int) -> int:
-    """Returns the position of the first character from `position` on that is not white space."""
+    """Returns the position after the white space that begins at `position`. Without white space, returns `position`."""
     return cast("re.Match[str]", _SPACE.match(text, position)).end()
 
 

@@ -36,7 +36,7 @@ class TokenizedSample:
         ids: Token ids.
         loss_mask: 1 for each token that is trained, and 0 for any other token.
         labels: The token id for each token that is trained, and -100 for any other token. The labels are not
-            shifted.
+            shifted: `labels[0]` belongs to `ids[0]`.
         spans: Start and end of each range of trained tokens, as indexes of `ids`.
         losses: Place and reason for each part of a trained reply that is not in the text: blocks that the template
             does not write, and missing stop tokens. Replies with recorded token ids have no losses.
@@ -79,25 +79,25 @@ def tokenize(
 
     Some templates write no stop token after a reply. Then pass `stop_tokens`: the texts of the tokens with which
     the model ends a reply (`eos_token_id` in `generation_config.json`). If the tag of the next turn is one of
-    these tokens, as for GLM-4.5, the tag is trained. At the end of the text, `tokenize` adds the tag that the next
-    turn would have, or the first of the tokens.
+    these tokens, as for GLM-4.5, the tag is trained. If a reply ends the text, `tokenize` adds a stop token: the tag
+    that a next turn would have, or the first text in `stop_tokens`.
 
     A template can mark replies with `{% generation %}` blocks. With other templates, `tokenize` also renders the
-    conversation up to the start and up to the end of each reply. These renderings are slow for long conversations
-    if the template's loop over the messages is inside a macro or block, or if the template reads the number of
-    messages outside of its loops.
+    conversation up to the start and up to the end of each reply. For long conversations, these renderings are slow
+    with two kinds of templates: the loop over the messages is inside a macro or block, or a part outside of the
+    loops reads the number of messages.
 
-    If a sample ends with a reply, its text starts with the prompt that the model received. The template may write
-    this prompt differently when a reply follows. There are two exceptions:
+    If a sample ends with a reply, the rendered text starts with the prompt that the model received. The template
+    may write the same messages differently when the reply follows. This rule has two exceptions:
 
     - If the template has `{% generation %}` blocks and the reply has no recorded token ids, the text is the
       conversation as the template renders it.
     - Some generation prompts open thinking, but the template then writes no thinking (DeepSeek R1). The text then
       has neither the opening nor the thinking. To train the thinking, record its token ids in `Sample.tokens`.
 
-    Finding replies fails if later messages change the text of earlier messages, for example if the template omits
-    earlier thinking. In this case, pass each sample that `split_rewritten` returns. `train_on="last"` then trains
-    the last reply of each of these samples.
+    `tokenize` raises an error if later messages change the text of earlier replies, for example if the template
+    omits earlier thinking. In this case, pass each sample that `split_rewritten` returns. `train_on="last"` then
+    trains the last reply of each of these samples.
 
     Args:
         sample: The sample.
@@ -118,8 +118,9 @@ def tokenize(
             `eos_token` is not trained.
         side: Side on which tokens are removed. `right` keeps the first tokens, and `left` keeps the last tokens.
         stop_tokens: Texts of the stop tokens of the model, for replies after which the template writes no stop
-            token. If the template writes a stop token after no reply, None raises an error. Otherwise, a reply
-            that ends without a control token is trained without a stop token, and reported as a loss.
+            token. If the template never writes a stop token, None raises an error. Otherwise, a reply that does
+            not end with a control token such as `<|im_end|>` is trained without a stop token. The reply is then
+            reported as a loss.
 
     Returns:
         The token ids, the loss mask, the labels, the trained spans, and the losses.
@@ -161,7 +162,7 @@ def tokenize(
 
 
 def _check_stop_tokens(stop_tokens: object) -> None:
-    advice = "Pass a list of texts."
+    advice = "Pass a list of texts, such as ['<|im_end|>']."
     check_option("stop_tokens", stop_tokens, list | tuple | None, advice)
     for index, token in enumerate(cast("Sequence[object]", stop_tokens or ())):
         check_option(f"stop_tokens[{index}]", token, str, advice)

@@ -242,7 +242,7 @@ def test_media_without_a_placeholder_and_opaque_blocks_are_omitted() -> None:
     rendered = PARTS.render([msg])
     assert (rendered.text, rendered.media) == ("user:Hear ;", ())
     assert [(item.place, item.reason) for item in rendered.omitted] == [
-        ("msgs[0].content[1]", "the chat template has no placeholder for audio"),
+        ("msgs[0].content[1]", "the chat template has no placeholder for audio blocks"),
         ("msgs[0].content[2]", "a chat template cannot write a block of the type opaque"),
     ]
 

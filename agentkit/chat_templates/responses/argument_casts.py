@@ -52,7 +52,7 @@ def _cast_text(value: Any, types: list[str]) -> Any:
     for name in types:
         try:
             return _CASTS[name](value)
-        except (KeyError, ValueError, OverflowError, MessageError):  # the text is no value of this type
+        except (KeyError, ValueError, OverflowError, MessageError):  # the text is not a value of this type
             continue
     return value
 
@@ -80,7 +80,7 @@ def _as_number(text: str) -> int | float:
 def _as_json(text: str, kind: type) -> Any:
     value = parse_json(text)
     if not isinstance(value, kind):
-        raise ValueError("the JSON value has another type")
+        raise ValueError(f"the JSON value is not a {kind.__name__}")
     return value
 
 

@@ -27,8 +27,8 @@ _MAX_DEPTH: Final = 100
 def parse_python_calls(text: str) -> list[dict[str, Any]]:
     """Parses a list of calls with keyword arguments.
 
-    The value of an argument is a string, a number, a list, a dict, or one of the constants `True`, `true`,
-    `False`, `false`, `None` and `null`.
+    The value of an argument is a string, a number, a list, a dict, or a constant: `True`, `true`, `False`,
+    `false`, `None` or `null`.
 
     Returns:
         One dict with `name` and `arguments` for each call.

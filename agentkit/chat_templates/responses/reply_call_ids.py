@@ -12,9 +12,8 @@ __all__ = ["ReplyCallIds"]
 class ReplyCallIds:
     """Ids of the tool calls of one reply.
 
-    A call keeps the id that the model wrote. If there is no id, or an earlier call has the same id, the call gets
-    an id that depends only on the prompt and on the text before the call. So equal texts get equal ids, and two
-    equal calls of a reply get two ids.
+    A call keeps the id that the model wrote. If the id is missing or repeated, a new id is computed from the
+    prompt and the text before the call. So equal texts get equal ids, and two equal calls of a reply get two ids.
 
     Args:
         prompt: Text before the reply.

@@ -53,7 +53,7 @@ def check_content_args(content: str, arguments: Mapping[str, Any], place: str) -
     if content == "xml-inline":
         pattern = compile_pattern(arguments.get("tag_pattern"), f"{place}.tag_pattern")
         if "key" not in pattern.groupindex:
-            reason = f"{pattern.pattern!r:.80} has no group `key`"
+            reason = f"the pattern {pattern.pattern!r:.80} has no group `key`"
             raise OptionError(f"{place}.tag_pattern", reason, "Use the groups (?P<key>…) and (?P<value>…).")
     nested = arguments.get("value_parser")
     if nested is not None:
@@ -75,7 +75,7 @@ def check_transform(transform: Any, place: str) -> None:
         for item in items.values() if isinstance(items, dict) else items:
             check_transform(item, place)
     elif isinstance(transform, str) and _PLACEHOLDER.search(transform) and not _PLACEHOLDER.fullmatch(transform):
-        reason = f"{transform!r:.80} has text beside a placeholder"
+        reason = f"the string {transform!r:.80} has text beside a placeholder"
         raise OptionError(place, reason, 'Pass a placeholder alone, such as "{content}".')
 
 
@@ -172,7 +172,7 @@ def _parse_nested(text: str, nested: Mapping[str, Any] | None) -> Any:
 
 
 def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Parses tags. The groups `key` and `value` of `tag_pattern` are the keys and values of the result."""
+    """Parses tags, such as `<city>Rome</city>`. The groups `key` and `value` of `tag_pattern` become the items."""
     values: dict[str, list[Any]] = {}
     pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
     for match in pattern.finditer(text):

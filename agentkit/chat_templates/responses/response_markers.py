@@ -186,7 +186,7 @@ class MarkerWatch:
         self._markers = tuple(markers)
         self.needs_context = any(marker.needs_context for _, _, marker in self._markers)
         self._cached_length = 0 if self.needs_context else _CACHED_LENGTH
-        self._caches: tuple[_Cache, _Cache] = ({}, {})  # one for each value of `skips_empty`
+        self._caches: tuple[_Cache, _Cache] = ({}, {})  # one cache for each value of `skips_empty`
         ascii_texts = map(chr, range(128))
         self._plain = set[str]() if self.needs_context else {c for c in ascii_texts if not self._may_start(c)}
         self.is_plain: Callable[[str], bool] = self._plain.issuperset

@@ -70,7 +70,7 @@ class TextRegion:
     """Region of text or thinking.
 
     If `strips` is True, the block neither starts nor ends with white space. Thinking without a marker at its end
-    is cut off.
+    counts as incomplete (`is_cut_off`).
     """
 
     is_cut_off = False

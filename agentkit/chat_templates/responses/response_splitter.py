@@ -1,4 +1,4 @@
-"""`ResponseSplitter`: splits the text of a reply at its markers into regions, while the text arrives.
+"""`ResponseSplitter`: splits the text of a reply at markers such as `<think>`, while the text arrives.
 
 Idea
     Most characters cannot start a marker. The subclass receives text of such characters immediately. If a
@@ -45,7 +45,7 @@ class ResponseSplitter(ABC):
     def __init__(self, fields: ResponseFields) -> None:
         self._fields = fields
         self._field: ResponseField | None = fields.implicit
-        self._region: Region | None = None  # open region. The region of the implicit field opens at its first text
+        self._region: Region | None = None  # without a start marker, the region opens at its first text
         self._watch = fields.watches[self._field]
         self._buffer: list[str] = []
         self._length = 0  # number of characters in `_buffer`

@@ -126,14 +126,14 @@ class ResponseTemplate:
     ) -> Msg:
         """Parses the complete text of a reply.
 
-        The message has all text, thinking and tool calls of the reply, without white space around markers. Two
-        parts of a reply are dropped: lines without a separator in the format `kv-lines`, and all values except the
-        last of any other field without `repeats`.
+        The message has all text, thinking and tool calls of the reply, without white space around markers. Lines
+        without a separator in the format `kv-lines` are dropped. A field that does not become blocks keeps only
+        its last value, unless the field declares `repeats`.
 
         Arguments of a tool call that are invalid JSON stay text, in `raw_input`. If the text of a call has more
         than a name, an id and arguments, the metadata of the block contains the text as `reply_text`. A call
-        without a name becomes a text block. A call keeps the id that the model wrote. If there is no id, or an
-        earlier call has the same id, the new id depends on the prompt and the text before the call.
+        without a name becomes a text block. A call keeps the id that the model wrote. If the id is missing or
+        repeated, a new id is computed from the prompt and the text before the call.
 
         Text after the end marker of the reply is in `metadata["reply"]["text_after_end"]`. Text that belongs to no
         field is in `metadata["reply"]["outside"]`, or becomes a text block if the reply has no field.

@@ -19,7 +19,7 @@ from agentkit_ollama.raw.convert import OllamaRawFormatter
 
 __all__ = ["OllamaRawParser"]
 
-_THINKING: Final = (-1,)  # before all content that the parser reads from the text
+_THINKING: Final = (-1,)  # block key that is before the keys of all content in the text
 
 
 class OllamaRawParser(PromptReplyParser):
