@@ -182,6 +182,7 @@ class ChatTemplate:
         Raises:
             OptionError: The folder does not exist or has no template, or a file cannot be read.
             TemplateError: The text of a template is invalid.
+            MissingExtraError: The package jinja2 is not installed.
         """
         from agentkit.chat_templates.template_files import read_folder
 
@@ -193,7 +194,7 @@ class ChatTemplate:
         """Reads the template from a GGUF file of llama.cpp.
 
         Raises:
-            MissingExtraError: The package gguf is not installed.
+            MissingExtraError: The package gguf or jinja2 is not installed.
             OptionError: The file does not exist, is not a GGUF file, or has no template.
             TemplateError: The text of a template is invalid.
         """
@@ -321,7 +322,7 @@ class ChatTemplate:
         )
 
     def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
-        """Returns messages with the tags of their roles as additional text blocks, as torchtune does.
+        """Returns messages with the tags (fixed texts) of their roles as text blocks, as torchtune does.
 
         Raises:
             EmptyConversationError: There are no messages.
@@ -393,7 +394,7 @@ class ChatTemplate:
             TemplateError: The template is from `from_function`.
         """
         if self.function is not None:
-            raise TemplateError(self.name, "prefix rendering requires a Jinja template, got a function")
+            raise TemplateError(self.name, "partial rendering requires a Jinja template, got a function")
         source, chat, *_ = self._prepare(msgs, **options)
         return PrefixRenderer(source, chat, self.name)
 

@@ -32,8 +32,8 @@ def compile_control_tokens(tokens: Iterable[str], texts: Iterable[str]) -> re.Pa
         tokens: Known control tokens.
         texts: Texts that are searched for further control tokens.
     """
-    # A space after the first character must split each token. So tokens have no white space around them,
-    # and at least two characters.
+    # `protect` splits a token after the first character, so a token must have at least two characters.
+    # White space around a token is removed, because a space after white space would not split the token.
     candidates = (*tokens, *(word for text in texts for word in list_control_tokens(text)))
     words = {word for word in map(str.strip, candidates) if len(word) > 1}
     if not words:

@@ -89,7 +89,7 @@ def _search_texts(
                 position = start + len(content)
                 continue
             if content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text:
-                # The template moved the text, wrote the text as JSON, or omitted a text that another one contains.
+                # The template moved the text, wrote the text as JSON, or another text contains the omitted text.
                 is_certain = is_certain and type_ == "tool_use"
                 continue
             # A missing text is searched for only once, because searches are slow and tool names occur often.

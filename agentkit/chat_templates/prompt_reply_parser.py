@@ -37,6 +37,7 @@ class PromptReplyParser(StreamParserBase):
     Raises:
         OptionError: An option is invalid, or the prompt of the request does not contain the `start_anchor` of the
             response template.
+        MissingExtraError: The package regex is not installed, but there is a response template.
     """
 
     raw_arguments = True

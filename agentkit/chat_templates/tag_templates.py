@@ -60,7 +60,7 @@ def _check_pair(role: str, pair: tuple[str, str]) -> tuple[str, str]:
 
 
 def wrap_messages(msgs: Sequence[Msg], tags: Mapping[str, tuple[str, str]]) -> list[Msg]:
-    """Returns messages with the tags of their roles as additional text blocks. An empty tag adds no block."""
+    """Returns messages with the tags (fixed texts) of their roles as text blocks. An empty tag adds no block."""
     wrapped: list[Msg] = []
     for msg in msgs:
         is_result = any(isinstance(block, ToolResultBlock) for block in msg.blocks)

@@ -44,6 +44,7 @@ def read_folder(folder: Path) -> ChatTemplate:
     Raises:
         OptionError: The folder does not exist or has no template, or a file cannot be read.
         TemplateError: The text of a template is invalid.
+        MissingExtraError: The package jinja2 is not installed.
     """
     if not os.path.isdir(folder):  # `Path.is_dir` raises an error for a name that is too long
         reason = f"the folder {shorten_repr(str(folder), 200)} does not exist"
@@ -142,7 +143,7 @@ def read_gguf(path: Path) -> ChatTemplate:
     """Reads the template of a GGUF file.
 
     Raises:
-        MissingExtraError: The package gguf is not installed.
+        MissingExtraError: The package gguf or jinja2 is not installed.
         OptionError: The file does not exist, is not a GGUF file, or has no template.
         TemplateError: The text of a template is invalid.
     """

@@ -264,7 +264,8 @@ def _list_omitted_names(msgs: Sequence[TracedMessage]) -> Iterator[tuple[Provena
 def _find_origin(place: str, msgs: Sequence[TracedMessage]) -> Provenance:
     """Returns the origin (the input block) of the block at a place of `msgs`.
 
-    The origin of a speaker name is that of the first block of the message. Returns other places, such as `tools`, unchanged.
+    The origin of a speaker name is that of the first block of the message. Returns other places, such as
+    `tools`, unchanged.
     """
     match = _PLACE.fullmatch(place)
     origins = msgs[int(match[1])].block_origins if match else ()

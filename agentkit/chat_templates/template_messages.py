@@ -120,8 +120,7 @@ class _MessageWriter:
                     self.written.texts.append((path, block.thinking, block.type))
                 case "tool_use":
                     if block.raw_is_broken:
-                        reason = "`raw_input` is not the JSON text of `input`, and the prompt contains only `input`"
-                        self._omit(path, reason)
+                        self._omit(path, "`raw_input` omitted: it is not the JSON text of `input`")
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
                     self.written.texts.append((path, block.name, block.type))

@@ -251,7 +251,7 @@ class TemplateProbe:
             max_steps_variable.reset(limit)
 
     def render_text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
-        """Returns the text of messages. Returns None if the template refuses them."""
+        """Returns the rendered text of messages. Returns None if the template refuses them."""
         rendering = self.render(messages, **others)
         return None if rendering is None else rendering.text
 
@@ -312,7 +312,7 @@ class TemplateProbe:
         return all((texts[-1] or "").startswith(text or "") for text in texts)
 
     def inspect_reply_end(self) -> tuple[bool, str, bool | None]:
-        """Returns the values of `marks_spans`, `stop_token` and `ends_with_stop_token` in a `TemplateReport`."""
+        """Returns the features `marks_spans`, `stop_token` and `ends_with_stop_token` of a `TemplateReport`."""
         rendering = self.render([USER, REPLY])
         if rendering is None:
             return False, "", None

@@ -187,7 +187,7 @@ def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Render
 def _render_marked(
     code: ChatTemplateCode, values: dict[str, Any], marks: tuple[str, str], name: str
 ) -> tuple[Rendering, bool]:
-    """Renders with a mark at both ends of each span. Returns the rendering, and False if a mark is lost or added."""
+    """Renders with a mark at both ends of each span. Returns False if the text has another number of marks."""
     start, end = map(create_mark, marks)
     marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
     rendering = Rendering(*remove_marks(marked, *marks))

@@ -92,7 +92,7 @@ def model_environment() -> ImmutableSandboxedEnvironment:
             "dict": TemplateDict(),
             "raise_exception": raise_error,
             "strftime_now": create_clock(),
-            # The spans of a rendering are unknown if the caller does not replace these iterators.
+            # These iterators print nothing. A caller that needs spans passes other iterators.
             SPAN_START: repeat(""),
             SPAN_END: repeat(""),
         },

@@ -87,8 +87,7 @@ def write_chat_json(
     encoder = _get_encoder(ensure_ascii, indent, tuple(separators) if separators else None, sort_keys)
     if indent is None or sort_keys:
         return encoder.encode(value)
-    # The text is cached: Python writes indented JSON slowly, and most templates with `indent` write the same tools
-    # each time.
+    # Python writes indented JSON slowly, and many templates write the same tools each time. So the text is cached.
     compact = _get_encoder(False, None, None, False).encode(value)
     if len(compact) > _MAX_CACHED:
         return encoder.encode(value)

@@ -62,7 +62,7 @@ def _count_item(value: Any) -> Any:
 
 def _trim(value: Any, chars: str | None = None) -> str:
     """Returns a text without the characters `chars` at both ends. This is the filter `trim`."""
-    # Many templates call this filter for each message, and this code is faster than the function of jinja.
+    # Many templates call `trim` for each message, and this code is faster than the function of jinja.
     text = value if isinstance(value, str) else str(value)
     measure_text(len(text))
     return text.strip(chars)

@@ -262,6 +262,6 @@ def _find_number_size(value: Any) -> int:
     if isinstance(value, range):
         return sum(map(_find_number_size, (value.start, value.stop, value.step)))
     if isinstance(value, Unmeasured):
-        # A view of the messages has no known size, because the text of all messages can be very long.
+        # The size of a message view is not computed, because the text of all messages can be very long.
         raise_error(f"the size of a value of type {type(value).__name__} is unknown")
     return ITEM_SIZE

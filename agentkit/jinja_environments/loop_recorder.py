@@ -189,8 +189,8 @@ class LoopRecorder(TraceRecorder):
         self._call(self._run_iterations, loop, range(count, needed), record)
         records = self._records[loop.loop_index]
         records.append(record)
-        # Keep the first record, which has the most messages, and the last two: one for each value of
-        # `add_generation_prompt`.
+        # Keep the first record, which has the most messages, and the last two records.
+        # There are two records because `add_generation_prompt` has two values.
         del records[1:-2]
         return LoopText(record, start, needed)
 

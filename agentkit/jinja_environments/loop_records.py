@@ -132,7 +132,7 @@ def find_range(value: int, other: int) -> ValueRange:
 
 @dataclass(slots=True)
 class LoopText:
-    """Text of a loop: the start of the text in a record.
+    """Text that a loop printed. The text is the start of the text in a record.
 
     Attributes:
         record: Record that stores the text.

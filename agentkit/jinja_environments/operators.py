@@ -132,7 +132,7 @@ def _check_fields(text: str, fields: list[str], values: list[Any]) -> None:
     if any(len(field) > _MAX_FIELD for field in fields):
         raise_error(f"a field of a format string is too large. The limit is {_MAX_FIELD:,} characters")
     widths = [int(number) for field in fields for number in _NUMBER.findall(field)]
-    if any("*" in field or "{" in field[1:] for field in fields):  # `*` and `{}` take a width from the arguments
+    if any("*" in field or "{" in field[1:] for field in fields):  # an argument can be the width of a field
         widths += [value for value in values if isinstance(value, int)]
     check_widths(widths)
     longest = max(map(_find_length, values), default=0)

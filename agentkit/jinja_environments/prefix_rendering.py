@@ -26,8 +26,8 @@ Rules
 Cost
     The number of iterations that run in all renderings together grows with the number of messages, and not with
     its square, if the rendering with the most messages is the first. Parts of a template outside of loops run in
-    each rendering if they read the number of messages. Loops in macros, in `{% set %}` or `{% filter %}` blocks, loops
-    with `break` or `continue`, and loops over other lists such as `messages[::-1]`, run in each rendering too.
+    each rendering if they read the number of messages. Other loops run in each rendering too: loops in macros, in
+    `{% set %}` or `{% filter %}` blocks, with `break` or `continue`, or over lists such as `messages[::-1]`.
     Templates with `{% block %}`, `{% call %}`, `include` or `import` are rendered completely each time.
 """
 

@@ -100,10 +100,10 @@ _ENVIRONMENT.readable_types = _ENVIRONMENT.readable_types | {LoopPosition, Recor
 
 @lru_cache(64)
 def compile_recorded(source: str) -> Template:
-    """Compiles a template. A rendering needs a `LoopRecorder` in `current_recorder`.
+    """Compiles a template. Before a rendering, set `current_recorder` to a `LoopRecorder`.
 
     Raises:
-        AgentkitError: The template has a part whose state the recorder cannot store.
+        AgentkitError: The template has a part whose state the recorder cannot store, such as a `{% block %}`.
     """
     tree = _ENVIRONMENT.parse(source)
     names = _find_names(tree)
@@ -217,7 +217,7 @@ class _TreeRewriter:
             items[index] = nodes.If(nodes.Const(True), parts, [], [], lineno=loop.lineno)
 
     def _as_view(self, items: Any) -> Any:
-        """Returns the items of a loop. `range(0, messages | length)` becomes a call of `_list_indexes`."""
+        """Returns the node of the items of a loop. Replaces `range(0, messages | length)` with `_list_indexes`."""
         if isinstance(items, nodes.Call) and getattr(items.node, "name", "") == "range" and len(items.args) < 3:
             *start, end = items.args
             if isinstance(end, nodes.Filter) and end.name == "length" and isinstance(end.node, nodes.Name):
@@ -244,9 +244,9 @@ class _TreeRewriter:
         return node
 
     def _replace_inner(self, loop: nodes.For) -> None:
-        """Lets the recorder count the items of an inner loop that print or set something.
+        """Rewrites an inner loop, so that the recorder counts the items that print or set something.
 
-        Loops that can read the number of items are unchanged.
+        A loop whose body can read the number of items stays unchanged.
         """
         read = [item for node in loop.body for item in node.find_all(nodes.Getattr) if item.attr in _READABLE]
         owners = {id(item.node) for item in read}
@@ -273,7 +273,7 @@ class _TreeRewriter:
 
 
 def _find_outputs(node: Any) -> Iterator[nodes.Output]:
-    """Yields the nodes that print something, among a node and all nodes inside this node."""
+    """Yields a node and the nodes inside the node, but only those that print something."""
     if isinstance(node, nodes.Output):
         yield node
     yield from node.find_all(nodes.Output)

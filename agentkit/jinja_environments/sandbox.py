@@ -182,7 +182,7 @@ class PromptEnvironment(BoundedEnvironment):
 
 
 def _call_method(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Calls a method of a JSON value, and counts the size of its result."""
+    """Calls a method of a JSON value. Checks the size of the result, and counts steps for the size."""
     owner, name = function.__self__, function.__name__
     if isinstance(owner, str):
         return call_text_method(owner, name, *args, **kwargs)

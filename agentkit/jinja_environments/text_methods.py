@@ -38,7 +38,7 @@ _WIDTH_METHODS: Final = frozenset({"center", "ljust", "rjust", "zfill"})
 
 
 def call_text_method(text: str, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Calls the method `name` of a text, and checks and counts the size of its result."""
+    """Calls the method `name` of a text. Checks the size of the result, and counts steps for the size."""
     if name == "join":
         args = tuple(list(texts) for texts in args)
         for texts in args:

@@ -174,7 +174,7 @@ class TraceRecorder:
         return True
 
     def set_attributes(self, writes: Mapping[Attribute, Any]) -> None:
-        """Sets the attributes that a part or iterations set in an earlier rendering."""
+        """Sets attributes of namespaces to the values that a part or a loop set in an earlier rendering."""
         for (index, name), value in writes.items():
             list_attributes(self.namespaces[index])[name] = value
 

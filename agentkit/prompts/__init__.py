@@ -1,7 +1,7 @@
 r"""Typed prompts: a `Signature` declares the inputs and outputs of a task, and `ask` returns a validated value.
 
-Input: the values of a request, examples and a history. Output: messages for any model, and the validated values in
-the reply of the model. If a value is invalid, the error names the field.
+An adapter writes the values of a request, examples and a history as messages for any model. The adapter then reads
+the outputs from the reply, and validates their values. If a value is invalid, the error names the field.
 
 Read `signature` first, then `adapter` and `ask_attempts`.
 

@@ -36,7 +36,7 @@ from agentkit.prompts.signature import Signature, SignatureMeta
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import ToolLike, as_tools
 
-if TYPE_CHECKING:  # a program that sends no request does not load these modules
+if TYPE_CHECKING:  # for type checkers only, so that a program that sends no request does not load these modules
     from agentkit.capabilities.capabilities import Capabilities
     from agentkit.formatting.formatter import RequestOptions
     from agentkit.prompts.field_stream_parser import FieldStreamParser
@@ -212,8 +212,8 @@ class Adapter(ObservedSteps, ABC):
     ) -> str:
         """Returns the text of a reply with the given outputs.
 
-        `missing` is the text that replaces the value of an output without a value in `outputs`. If `missing` is
-        None, the value of such an output is written as None.
+        If `outputs` has no value for an output, the text `missing` replaces the value. If `missing` is None, the
+        value is written as None.
         """
 
     def format_user_message_content(
@@ -298,7 +298,7 @@ class Adapter(ObservedSteps, ABC):
 
         Args:
             signature: Signature class.
-            capabilities: Rules of the target: `model.formatter.capabilities(model.model)`.
+            capabilities: Rules of the target, such as `model.formatter.capabilities(model.model)`.
             tools: Tools of the request. If the adapter has `native_tools`, pass the tools in the inputs too.
         """
         return {"tools": tools} if tools else {}
@@ -343,7 +343,7 @@ class Adapter(ObservedSteps, ABC):
         """Returns all outputs of a reply, by name.
 
         The values of the outputs that the prompt omits are the tool calls, thinking and citations of the reply. If
-        the reply has no value for such an output, the value is the default of the output, or else empty.
+        the reply has no value for such an output, the value is the default of the output, or else an empty value.
 
         Args:
             signature: Signature class.

@@ -59,8 +59,8 @@ class ObservedSteps:
         super().__init_subclass__(**options)
         for name, step in _STEPS.items():
             owner = next((base for base in cls.__mro__ if name in vars(base)), None)
-            # A method that another adapter class defines already reports its calls. A method of a mixin may lack
-            # the reports, because a mixin need not be an adapter class.
+            # A method that another adapter class defines already reports its calls.
+            # A method of a mixin may not report its calls, because a mixin need not be an adapter class.
             if owner is cls or not (owner is None or issubclass(owner, ObservedSteps)):
                 method = vars(owner)[name]
                 if isfunction(method):
@@ -68,7 +68,7 @@ class ObservedSteps:
 
 
 _STEPS: Final[Mapping[str, _Step]] = {"format": "format", "parse": "parse", "extract": "parse"}
-"""Maps each observed method to its step."""
+"""Mapping from the name of each observed method to the step that its calls report."""
 
 _POSITIONAL: Final = {"format": ("signature", "inputs"), "parse": ("signature", "reply")}
 """Names of the positional arguments of each step."""

@@ -169,6 +169,6 @@ def _write_feedback(reply: Msg, feedback: str | tuple[Block, ...]) -> Msg:
     """
     if not reply.tool_uses:
         return Msg("user", feedback, "user")
-    output = cast("Any", feedback)  # feedback has only text and media blocks, which a tool result may contain
+    output = cast("Any", feedback)  # only text and media blocks, which a tool result may contain
     results = [ToolResultBlock(call.id, call.name, output, is_error=True) for call in reply.tool_uses]
     return Msg("tools", results, "user")

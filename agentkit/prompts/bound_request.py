@@ -48,7 +48,7 @@ def bind(signature: type[_Bound], values: Mapping[str, Any]) -> _Bound:
         try:
             attributes[name] = field.convert(values[name])
         except (ValidationError, TypeError, RecursionError):
-            # This second validation raises an error of agentkit instead of pydantic's error.
+            # The value is validated again, to raise an error of agentkit instead of pydantic's error.
             attributes[name] = field.validate(values[name], signature.__name__)
     if len(values) > len(attributes) - missing:
         _refuse_unknown(signature, values)

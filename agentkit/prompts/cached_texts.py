@@ -1,4 +1,4 @@
-"""Texts that depend only on an adapter and a signature. The texts of some of agentkit's adapters are cached."""
+"""Texts that depend only on an adapter and a signature. For some adapter classes, the texts are cached."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def as_cache_key(adapter: Adapter) -> Adapter | None:
     """Returns an adapter that writes the same texts as `adapter`, or None if these texts are not cached.
 
     The result has no `observe`, because a cache would keep this function alive. Only the texts of the classes in
-    `_CACHED_CLASSES` are cached, because equal adapters of other classes may write different texts. A subclass may
-    have attributes that are not compared. The `params` of two `PromptAdapter` objects may be equal but lead to
-    different texts, such as 1 and True.
+    `_CACHED_CLASSES` are cached, because equal adapters of other classes may write different texts. For example, a
+    subclass may have attributes that are not compared. The `params` of two `PromptAdapter` objects may be equal
+    but lead to different texts, such as 1 and True.
     """
     cls = type(adapter)
     if (cls.__module__, cls.__qualname__) not in _CACHED_CLASSES:

@@ -48,7 +48,7 @@ class ChatStreamParser(FieldStreamParser):
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
-        # Start of the current line. None while the rest of the line is read.
+        # Start of the current line. None while the parser reads the remaining part of the line.
         self._start: _LineStart | None = _LineStart(can_open=True)
 
     def read(self, text: str) -> None:

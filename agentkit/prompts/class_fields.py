@@ -56,10 +56,10 @@ class ClassFields:
         Raises:
             OptionError: A field has an invalid name. Or a field has no `InputField` or `OutputField`, and the
                 class is not a subclass of `Signature[T]`. Or a subclass of `Signature[T]` declares an output with
-                a name other than `answer`, or an input with this name.
+                a name other than `answer`, or an input with the name `answer`.
         """
         is_root = not any("_own" in base.__dict__ for base in bases)
-        if is_root:  # the class Signature itself: its docstring is for programmers, not for the model
+        if is_root:  # the docstring of the class Signature is for programmers, not for the model
             return cls(owner)
         answer_type = _find_answer_type(namespace)
         is_query = answer_type is not None or any(base.__dict__["_own"].is_query for base in _list_bases(bases))

@@ -99,7 +99,7 @@ _MAX_MESSAGES: Final = 16
 
 
 def _check_names(option: str, names: object) -> tuple[str, ...]:
-    """Returns names as a tuple. A single string is one name."""
+    """Returns a name, or a collection of names, as a tuple of names."""
     if isinstance(names, str):
         return (names,)
     check_option(option, names, list | tuple | set | frozenset, "Pass a list of strings.")
@@ -284,7 +284,7 @@ def _parse_yaml(text: str, file: str) -> object:
     except ImportError:
         raise MissingExtraError("pyyaml", "prompts", "Loading examples") from None
     try:
-        return as_template_value(yaml.safe_load(text), file)  # YAML dates become strings
+        return as_template_value(yaml.safe_load(text), file)  # dates in the YAML become strings
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise MessageError(file, f"invalid YAML ({as_one_line(str(error))})", "Fix the file.") from None
 

@@ -36,7 +36,7 @@ def write_content(field: SignatureField, value: object) -> list[Segment]:
     Raises:
         OptionError: The value cannot be written as a text.
     """
-    if type(value) in PLAIN_TYPES:  # fast path: such a value contains no media and no tools
+    if type(value) in PLAIN_TYPES:  # fast path: plain values contain no media and no tools
         return [write_value(value, field.annotation)]
     if is_tool_calls(field.type) and isinstance(value, list | tuple):
         return [json.dumps(as_tool_calls(cast("Sequence[ToolUseBlock]", value)), ensure_ascii=False)]

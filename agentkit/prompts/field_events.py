@@ -19,7 +19,7 @@ __all__ = ["FieldDelta", "FieldEnd", "FieldEvent", "FieldStart"]
 
 @dataclass(slots=True, repr=False)
 class FieldStart:
-    """Start of an output."""
+    """Start of an output in a streamed reply."""
 
     name: str
     type: Literal["field-start"] = "field-start"

@@ -59,7 +59,7 @@ class FieldStreamParser:
         self._pieces: list[str] = []  # all text of the reply
         self._events: list[FieldEvent] = []
         self._sent: dict[str, list[str]] = {}  # text of the deltas of each field
-        self._values: dict[str, Any] = {}  # values of the fields that have a FieldEnd
+        self._values: dict[str, Any] = {}  # values of the fields whose FieldEnd was created
         self._field: SignatureField | None = None  # the open field
         self._delta: list[str] = []  # pieces of the open field's text that are not in an event yet
         self._space: list[str] = []  # white space that is part of the open field only if more text follows
@@ -169,7 +169,7 @@ class FieldStreamParser:
             value = "".join(self._sent[field.name])
         try:
             parsed = parse_field(field, value, self._values, is_json=is_json)
-        except ParseError:  # `finish` raises the error
+        except ParseError:  # `finish` raises this error at the end of the reply
             return
         self._values[field.name] = parsed
         self._events.append(FieldEnd(field.name, parsed))

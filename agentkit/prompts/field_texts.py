@@ -64,7 +64,7 @@ def schema_text(field: SignatureField) -> str:
 
 
 def _value_note(field: SignatureField) -> str:
-    """Returns the rule for the value of an output. The rule is an empty string for texts and code."""
+    """Returns the rule for the value of an output, such as `must be True or False`. Empty for texts and code."""
     expected = field.type
     if expected is str or _is_text_type(expected):
         return ""

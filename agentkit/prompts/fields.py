@@ -32,7 +32,7 @@ class FieldOptions(TypedDict, total=False):
 
     An invalid constraint, such as the pattern `(`, causes an `OptionError` when the signature is created. Other
     constraints are checked only with values. For example, pydantic cannot apply `ge=0` to a text of the type
-    `int | str`. Such a value in a reply causes a `ParseError`. Such a value of an input causes an `OptionError`.
+    `int | str`. Such a text in a reply causes a `ParseError`, and such a text in an input causes an `OptionError`.
 
     Attributes:
         desc: Description of the field for the model.
@@ -219,7 +219,7 @@ class SignatureField:
         except (SchemaError, TypeError):
             self.adapter  # noqa: B018 - raises OptionError
         except (PydanticUserError, PydanticUndefinedAnnotation, RuntimeError):
-            pass  # the type may name a class that is defined later; the first use of the type raises the error
+            pass  # the type may use a class that is defined later; the first use of the type raises the error
 
     @cached_property
     def convert(self) -> Callable[[object], Any]:
@@ -410,7 +410,7 @@ def _create_adapter(name: str, annotation: Any, config: ConfigDict) -> TypeAdapt
         try:
             return TypeAdapter(annotation, config=config)
         except PydanticUserError as error:
-            if error.code != "type-adapter-config-unused":  # the type already has a configuration
+            if error.code != "type-adapter-config-unused":  # the type has its own configuration
                 raise
             return TypeAdapter(annotation)
     except (

@@ -179,11 +179,11 @@ def _dump_indented(value: BaseModel | Code | Reasoning) -> str:
 
     The JSON of a pydantic model is indented, and its keys are the aliases of the fields.
     """
-    if not isinstance(value, BaseModel):  # Code and Reasoning are models in DSPy, so they become JSON too
+    if not isinstance(value, BaseModel):  # Code and Reasoning are pydantic models in DSPy, so they become JSON too
         return json.dumps(as_json_value(value), ensure_ascii=False)
     try:
         return value.model_dump_json(indent=2, by_alias=True)
-    except (PydanticSerializationError, UnicodeError):  # for example, a field contains a function
+    except (PydanticSerializationError, UnicodeError):  # for example, a field of the model contains a function
         return ""
 
 

@@ -45,7 +45,7 @@ _AnySignature: TypeAlias = type[Signature[Any]]
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _AMBIGUOUS: Final = re.compile(r"""[\[\](){}"']""")
-"""Brackets and quotes. If one of them precedes the object, `read_json` may find another object in the reply."""
+"""Brackets and quotes. If one of these characters precedes the object, `read_json` may find another object."""
 _STRING_TEXT: Final = re.compile(r'[^"\\\ud800-\udfff]*')
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _ESCAPE: Final = re.compile(
@@ -74,7 +74,7 @@ class JSONStreamParser(FieldStreamParser):
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
         self._state: Callable[[str, int], int] = self._find_object
-        self._next: Callable[[], None] = self._end_key  # called at the end of a string
+        self._next: Callable[[], None] = self._end_key  # called when a string ends
         self._is_key = False  # True while a key is read
         self._key: list[str] = []
         self._escape = ""  # start of an incomplete escape sequence
@@ -86,7 +86,7 @@ class JSONStreamParser(FieldStreamParser):
         self._in_string = False  # True inside a string in a list or an object
         self._is_escaped = False  # True after a backslash in a string in a list or an object
         self._is_exact = True  # False if `read_json` and this parser may find different values
-        self._first_values: dict[str, Any] = {}  # first value of each key, before the first damaged JSON
+        self._first_values: dict[str, Any] = {}  # first value of each key, up to the first damaged JSON
 
     @classmethod
     def read_first_values(cls, adapter: Adapter, signature: _AnySignature, text: str) -> dict[str, Any]:
@@ -152,7 +152,8 @@ class JSONStreamParser(FieldStreamParser):
         if text[index] != '"':
             self._state = self._skip
             return index
-        # The previous value is complete only here. In a damaged string, an unescaped quote may precede a comma.
+        # The previous value is complete only when the next key begins.
+        # In a damaged string, an unescaped quote may precede a comma.
         self._end_value()
         return self._start_key(index)
 

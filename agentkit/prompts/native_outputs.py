@@ -95,7 +95,7 @@ def read_native_outputs(fields: Iterable[SignatureField], msg: Msg) -> dict[str,
 def get_absent_value(field: SignatureField, msg: Msg) -> Any:
     """Returns the value of an output that should be outside the text of a reply, but is absent.
 
-    The value is the default of the output, or else empty.
+    The value is the default of the output, or else an empty value.
 
     Raises:
         ParseError: The output has no default, and its constraints do not allow an empty value.

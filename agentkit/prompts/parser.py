@@ -206,7 +206,7 @@ class Parser(Generic[T]):
         return self._replace(step, lambda reply: convert(self.read(reply)))
 
     def _replace(self, step: str, read: Callable[[Reply], U]) -> Parser[U]:
-        """Returns a parser with the same request options and another function `read`."""
+        """Returns a parser with a new function `read`, and the same options for requests."""
         options = (self.response_format, self.tools, self.tool_choice, self.format)
         return Parser(f"{self.name}.{step}", read, *options)
 

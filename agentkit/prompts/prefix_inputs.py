@@ -1,4 +1,4 @@
-"""`get_prefix`: the conversation that a caller passes as the input `prefix` of a signature."""
+"""`get_prefix`: returns the conversation that a caller passes as the input `prefix` of a signature."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class PromptAdapter(Adapter):
         return self if mode is None else replace(self, mode=mode)
 
     def _find_mode(self, name: str | None, place: str = "mode") -> PromptMode:
-        """Returns a mode. If an option of its adapter is None, the mode has the option of this adapter.
+        """Returns a mode. If an option of the mode's adapter is None, the option of this adapter is used.
 
         If `name` is None, the mode has all options of this adapter.
         """

@@ -101,15 +101,15 @@ class PromptCall:
         if viewer is None:
             return msgs
         given = self._list_given_ids()
-        # Adapters name their replies "assistant". Messages of the application may have this name too, and keep it.
-        # The prefix of an example is an exception, because its messages are copies that `given` does not contain.
+        # Adapters name their replies "assistant". Messages of the application with this name keep the name.
+        # The prefix of an example is an exception, because its messages are copies, which are not in `given`.
         return [
             replace(msg, name=viewer) if msg.name == msg.role == "assistant" and id(msg) not in given else msg
             for msg in msgs
         ]
 
     def _list_given_ids(self) -> set[int]:
-        """Returns the `id()` of each item in the history and in the prefix, which the application wrote."""
+        """Returns the `id()` of each item that the application passed as history or in the input `prefix`."""
         return {id(item) for item in (*self.history, *get_prefix(self.signature, get_inputs(self.request)))}
 
     def create_fallback(self) -> tuple[PromptCall, list[Msg]] | None:
@@ -156,7 +156,7 @@ class PromptCall:
     ) -> Prediction[Any]:
         """Returns the prediction with the outputs of a reply.
 
-        The messages of the prediction are not pinned, except those that the application pinned.
+        A budget may drop the messages of the prediction, except messages that the application pinned.
         """
         given = self._list_given_ids()
         msgs = [replace(msg, pinned=False) if msg.pinned and id(msg) not in given else msg for msg in msgs]

@@ -1,4 +1,4 @@
-"""`read_inputs`: the checked values of the inputs of a request or an example."""
+"""`read_inputs`: returns the checked values of the inputs of a request or an example."""
 
 from __future__ import annotations
 

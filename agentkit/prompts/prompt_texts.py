@@ -106,9 +106,9 @@ class PromptTexts:
         return values
 
     def _find_text(self, kind: str) -> str | None:
-        """Returns the template of a kind from the options, the signature or the defaults, in this order.
+        """Returns the template of a kind, such as `system`, from the options, the signature or the defaults.
 
-        Returns None if there is no template of this kind.
+        The first of these that has a template is used. Returns None if there is no template of this kind.
         """
         text = self.texts.get(kind)
         if text is not None:

@@ -82,9 +82,9 @@ class PromptTurns:
         return parser.write_message(example.outputs, calls, note=example.note, seed=place)
 
     def _write_results(self, reply: Msg, mode: PromptMode) -> Iterator[Msg]:
-        """Yields a message with the result of the tool call that is the answer, if the parser is `tool_call`.
+        """Yields a message with the result of a reply's tool call, if the parser is `tool_call`.
 
-        APIs accept no tool call without a result.
+        With this parser, the answer is a tool call, and APIs accept no tool call without a result.
         """
         parser = mode.bind_parser(self.signature).parser
         if parser.format.where == "tool_call":
@@ -108,8 +108,8 @@ class PromptTurns:
             results: list[Block] = [*row.results]
             if row.calls:
                 has_answer = _has_answer(self.signature, Example({}, outputs))
-                # The result of an answer that is a tool call joins the other results, because one message must
-                # contain the results of all tool calls of a reply.
+                # If the answer is a tool call, its result joins the other results.
+                # One message must contain the results of all tool calls of a reply.
                 if has_answer and msgs[-1].role == "user":
                     results = [*msgs.pop().blocks, *results]
                 text = msgs.pop().blocks if has_answer else ()
@@ -119,7 +119,7 @@ class PromptTurns:
         return msgs
 
     def format_entry(self, prompt: PromptTexts, item: HistoryItem, place: str) -> Iterable[Msg]:
-        """Returns the messages of an entry of the history or of a prefix.
+        """Returns the messages of one entry of the history or of the input `prefix`.
 
         Raises:
             OptionError: The entry is not a message, an example or feedback.

@@ -57,7 +57,7 @@ class SignatureMeta(type):
             attributes["tags"] = _check_tags(name, attributes["tags"])
         cls = super().__new__(mcs, name, bases, attributes, **options)
         cls._own, cls._resolved = own, None
-        with suppress(UndefinedTypeError):  # the types are then resolved at the first use of the fields
+        with suppress(UndefinedTypeError):  # undefined types are resolved at the first use of the fields
             cls._resolve()
         return cls
 
@@ -359,7 +359,7 @@ class Signature(Generic[AnswerT], metaclass=SignatureMeta):
         raise FrozenInstanceError(f"cannot assign to {name!r}; call replace() for a copy")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise FrozenInstanceError(f"cannot delete {name!r}")
+        raise FrozenInstanceError(f"cannot delete {name!r}; a bound request is immutable")
 
 
 def _read_signature(

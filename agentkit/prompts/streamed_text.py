@@ -15,7 +15,7 @@ from agentkit.replies.events import StreamEvent, TextDelta, TextEnd, TextStart
 
 __all__ = ["StreamedText"]
 
-_MAX_PREFIX_SPACE: Final = 200  # maximum number of spaces and colons after a name in text that is held back
+_MAX_PREFIX_SPACE: Final = 200  # maximum number of spaces and colons that are held back after a name
 
 
 class StreamedText:
@@ -34,11 +34,11 @@ class StreamedText:
     def __init__(self, viewer: str | None = None) -> None:
         self._viewer = viewer or ""
         self._spellings = (self._viewer, safe_name(self._viewer, "history")) if self._viewer.strip() else ()
-        self._head = ""  # start of the text, held back because it may be the prefix
+        self._head = ""  # start of the text, held back while it may be the prefix `NAME:`
         self._has_head = bool(self._spellings)
         self._has_text = False
         self._needs_break = False  # True if a line break precedes the next text
-        self._marker: str | None = None  # start of a block, held back because it may be a section marker
+        self._marker: str | None = None  # start of a block, held back while it may be a section marker
         self._last = -1  # index of the last text block
         self._current: int | None = None  # index of the block whose text is read
         self._waiting: dict[int, list[str]] = {}  # texts of later blocks, by the index of the block

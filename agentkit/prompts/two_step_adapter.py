@@ -105,7 +105,7 @@ class TwoStepAdapter(Adapter):
         try:
             text = str(value) if _is_plain(value) else None
         except (RecursionError, ValueError):
-            text = None  # write_content raises an OptionError for such a value
+            text = None  # if `str` fails, write_content raises an OptionError
         return [f"{field.name}: ", *(write_content(field, value) if text is None else [text])]
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:

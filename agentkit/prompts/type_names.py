@@ -1,4 +1,4 @@
-"""`type_name`: the name of a type in prompts, such as `list[str]` or `Literal['yes', 'no']`."""
+"""`type_name`: returns the name of a type in prompts, such as `list[str]` or `Literal['yes', 'no']`."""
 
 from __future__ import annotations
 

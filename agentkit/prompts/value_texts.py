@@ -55,7 +55,7 @@ def _write(value: object, value_type: ValueType) -> str:
     if type(value) in _EXACT and type(value) is value_type.base:
         return str(value)
     if not value_type.members and _has_only_texts(value):
-        return f"[{', '.join(map(_dump, value))}]"  # fast path: `_dump` of the list is slower
+        return f"[{', '.join(map(_dump, value))}]"  # fast path: writing each item is faster than `_dump(value)`
     json_value = value if type(value) is str else as_json_value(value)
     if type(json_value) in _CONTAINERS and not value_type.members:
         return _dump(json_value)

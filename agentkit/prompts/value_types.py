@@ -106,7 +106,7 @@ class ValueType:
             json_text = _write_json(value) if self._is_strict else None
             if json_text is None:
                 raise
-        except TypeError as error:  # pydantic cannot apply a constraint, such as `ge=0` to a text of `int | str`
+        except TypeError as error:  # for example, pydantic cannot apply `ge=0` to a text of the type `int | str`
             if not str(error).startswith("Unable to apply constraint"):
                 raise
             details = PydanticCustomError("constraint", "{reason}", {"reason": str(error)})
@@ -127,10 +127,10 @@ class ValueType:
         return text == "None" or (self.category == "mixed_text" and self.find_value(text) is not None)
 
     def find_value(self, text: str) -> Any:
-        """Returns the value of a text that is strict JSON, or `True` or `False`, for a `mixed_text` type.
+        """Returns the value of a text that is strict JSON, or `True` or `False`.
 
-        Returns None for any other text. Also returns None if the value is a string or null, or does not fit the
-        type.
+        This method is for types of the category `mixed_text`. Returns None for any other text, and if the value is
+        a string or null, or does not fit the type.
         """
         constants: dict[str, object] = {"True": True, "False": False}
         value = constants.get(text, read_strict_json(text) if text == text.strip() else None)
@@ -158,7 +158,7 @@ def _write_json(value: object) -> bytes | None:
 
 
 def _has_same_json(parsed: object, value: object) -> bool:
-    if isinstance(value, dict | list):  # defaults of a model may add fields to an object
+    if isinstance(value, dict | list):  # validation may add fields with defaults to an object
         return True
     return same_json(as_json_value(parsed), value) or value != value
 

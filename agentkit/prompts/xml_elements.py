@@ -39,7 +39,7 @@ def is_open_tag(text: str, start: int) -> bool:
     """Returns True if the `<` at `start` may become a tag, a comment or a CDATA section when more text follows."""
     if _OPEN_TAG.fullmatch(text, start):
         return True
-    suffix = text[start : start + 10]  # longer than each opening text, such as `<![CDATA[`
+    suffix = text[start : start + 10]  # 10 characters, because the longest opening text `<![CDATA[` has 9
     return any(opening.startswith(suffix) for opening in MARKUP_CLOSINGS)
 
 

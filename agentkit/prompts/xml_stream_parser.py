@@ -203,7 +203,7 @@ class XMLStreamParser(FieldStreamParser):
             self.start_field(name)
 
     def _end_element(self, *, is_closing: bool) -> None:
-        if not is_closing:  # a nested tag with the same name: the next closing tag may end either element
+        if not is_closing:  # a tag with the name of its parent: the next closing tag may end either element
             self._stop()
             return
         if self._is_output:

@@ -1,10 +1,12 @@
 r"""Training data: samples from logs and data sets, their token ids, and the tokens that a model learns.
 
 Input: a conversation as a `Sample`, the chat template and the tokenizer of a model. Output: token ids with a mask
-of the tokens that the model learns, or rows of a data set. Samples come from the log of an agent, or from rows in a format of another library.
+of the tokens that the model learns, or rows of a data set. Samples come from the log of an agent, or from rows in
+a format of another library.
 
 Read `sample` first, then `tokenization`, `trained_spans` and `reply_spans`. `generation_prompt` finds the text
-that opens a reply, and `stop_tokens` finds the token that ends a reply. `log_samples` reads logs. The package `rows` converts rows.
+that opens a reply, and `stop_tokens` finds the token that ends a reply. `log_samples` reads logs. The package
+`rows` converts rows.
 
 Example:
     >>> from agentkit.training import dump_rows, load_rows

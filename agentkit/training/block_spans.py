@@ -59,8 +59,8 @@ def find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> d
 def find_thinking(rendered: ReplySpans) -> list[Span]:
     """Returns the spans of the text that the template writes for the thinking in replies.
 
-    If the template always writes the tags of thinking, the spans start and end with these tags and the white space
-    around them. An empty pair of tags before a reply without thinking is included.
+    If the template always writes the tags of thinking, such as `<think>`, the spans start and end with these tags
+    and the white space around them. An empty pair of tags before a reply without thinking is included.
 
     Otherwise, the text of the thinking is the difference to a rendering without thinking. If possible, one
     additional rendering is enough: the conversation without any thinking. If this rendering fails, or also differs
@@ -116,8 +116,8 @@ def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int
 
     Returns:
         A list with the span of the thinking of each reply in `places`, or None for a reply whose thinking the
-        template omits. Returns None instead of a list if this rendering fails, or if its text differs from the
-        text of `rendered` outside the thinking.
+        template omits. Returns None instead of a list if a reply cannot be found, if this rendering fails, or if
+        its text differs from the text of `rendered` outside the thinking.
     """
     turns, msgs = _list_turns(rendered), list(rendered.sample.msgs)
     if len(turns) != len(rendered.all_replies):

@@ -32,7 +32,7 @@ def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]
 
     Args:
         template: Chat template.
-        variables: Further variables of the template. The texts can depend on these variables.
+        variables: Additional variables of the template, such as `enable_thinking`, on which the texts can depend.
     """
     if template.tags is not None:
         before = template.tags.get("assistant", ("", ""))[0]

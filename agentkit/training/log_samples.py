@@ -19,7 +19,7 @@ from agentkit.training.served_prompts import ServedPrompts
 __all__ = ["LogSamples", "find_token_ids", "samples_from_log"]
 
 _TOKEN_IDS: Final = "token_ids"
-"""Key of recorded token ids. Parsers set it in `metadata["reply"]`, and users can set it in `metadata`."""
+"""Key of recorded token ids in `metadata["reply"]`, which parsers set, or in `metadata`, which users can set."""
 
 
 class LogSamples(Iterator[Sample]):
@@ -131,8 +131,8 @@ def samples_from_log(
     0, so that no reply is trained twice. A reply at the start of the conversation has no prompt, so it does not
     become a sample.
 
-    Pass the formatter that built the requests. Its history policy, its rules and its budget are then applied to
-    the messages before each reply. For a `ChatTemplateFormatter`, agentkit checks that the template writes the
+    Pass the formatter that built the requests. The formatter's history policy, rules and budget are then applied
+    to the messages before each reply. For a `ChatTemplateFormatter`, agentkit checks that the template writes the
     same text for these messages as for the request. Without a formatter, the messages are unchanged.
 
     If a server returned the token ids of a reply, as vLLM does with the parameter `return_token_ids`, the ids

@@ -28,7 +28,7 @@ _REASON: Final = "the chat template does not write this content of a trained rep
 
 
 def check_calls(sample: Sample, template: ChatTemplate, train_on: TrainOn) -> None:
-    """Checks that the template writes tool calls, if the sample trains any.
+    """Checks that the template writes tool calls, if the sample trains tool calls.
 
     Raises:
         MessageError: The template does not write tool calls.
@@ -56,7 +56,7 @@ def find_omitted_content(
         train_thinking: False if no thinking is trained. Thinking is then not reported.
     """
     sample, text = rendered.sample, "".join([rendered.text[start:end] for start, end in trained])
-    # `TemplateReport` says what the template writes without further variables.
+    # `TemplateReport` describes the template without additional variables, which can change what is written.
     has_report = not sample.variables.keys() - {"now", "on_special_tokens"}
     current, first, position = -1, 0, 0
     for index, number, block in _list_trained_blocks(sample, train_on):
@@ -92,13 +92,13 @@ def _list_trained_blocks(sample: Sample, train_on: TrainOn) -> Iterator[tuple[in
 
 
 def _find_content(text: str, content: str, start: int) -> int:
-    """Returns the position of a text, or of the text as JSON. Returns -1 if neither occurs."""
+    """Returns the position of a text, or of the same text as escaped in JSON. Returns -1 if neither occurs."""
     position = find_content(text, content, start)
     return position if position >= 0 else text.find(json.dumps(content, ensure_ascii=False)[1:-1], start)
 
 
 def _is_never_written(template: ChatTemplate, msg: Msg, block: Block) -> bool:
-    """Returns True if the template writes no such block. A search could find its text in another text."""
+    """Returns True if the template never writes such a block. A search could find the same text elsewhere."""
     report, has_calls = template.check(), msg.features & Feature.CALL
     match block.type:
         case "text":

@@ -116,7 +116,7 @@ def _list_recorded(
             # The ids replace the text before the stop token, and also the stop token if the model wrote it.
             is_stopped = bool(stop_ids) and recorded[-len(stop_ids) :] == stop_ids
             if is_stopped and tokenizer.can_decode:
-                # Ids equal to those of the stop token can also be text of the reply.
+                # The last ids can equal the ids of the stop token, but be part of the reply's text.
                 others = recorded[: -len(stop_ids)]
                 is_stopped = (
                     _find_missing(rendered.sample.msgs[index].blocks, tokenizer.decode(others) or "") is None

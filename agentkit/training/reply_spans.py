@@ -33,7 +33,7 @@ _TAIL: Final = 500
 
 
 class _ReplySpan(NamedTuple):
-    """Span of a reply, and the value of `ReplyPrompt.is_served` for its prompt."""
+    """Span of a reply. `is_served` is True if the text before the reply is the prompt that the model received."""
 
     span: Span
     is_served: bool
@@ -87,9 +87,9 @@ class ReplySpans(SampleText):
         return [span for index in self.all_replies for span in self.find_reply_spans(index)]
 
     def find_from_last(self, indexes: Sequence[int]) -> None:
-        """Finds replies from the last to the first, until a reply cannot be found.
+        """Finds and caches the spans of replies, from the last reply to the first, until a reply cannot be found.
 
-        This order is fast: a rendering of fewer messages reuses the records of a rendering of more messages (see
+        This order is fast, because a rendering of fewer messages reuses parts of a rendering of more messages (see
         `PrefixRenderer`).
         """
         for index in reversed(indexes) if not self.generation_spans else ():
@@ -129,7 +129,7 @@ class ReplySpans(SampleText):
             return [self._cut_generation_prompt((start, end if length is None else start + length))]
 
     def _cut_generation_prompt(self, span: Span) -> Span:
-        if self.template.tags is not None:  # with `tags`, the span of a reply includes the generation prompt
+        if self.template.tags is not None:  # templates with `tags` include the generation prompt in the reply
             start = span[0] + len(self.generation_prompts[0] if self.generation_prompts else "")
             return (start, span[1]) if start <= span[1] else span
         prompt = locate_generation_prompt(self.text, span[0], self.generation_prompts)
@@ -170,9 +170,10 @@ class ReplySpans(SampleText):
         return ReplyPrompt(self.text.index(prompt) + len(prompt), is_served=True)
 
     def _cut_after_stop(self, text: str) -> int | None:
-        """Returns the length of a text up to and including its stop token. Returns None if there is no stop token.
+        """Returns the length of a text up to and including the stop token at its end.
 
-        White space and the eos token after the stop token are ignored.
+        White space and the eos token after the stop token are ignored. Returns None if the text does not end with
+        a stop token.
         """
         stop, text = self.template.check().stop_token, text.rstrip()
         for token in ("", self.template.special_tokens.get("eos_token") or ""):
@@ -290,5 +291,5 @@ class ReplySpans(SampleText):
 
 
 def is_cut_off(msg: Msg) -> bool:
-    """Returns True if the model did not finish a reply."""
+    """Returns True if the model did not finish a reply, for example because of the limit of output tokens."""
     return msg.metadata is not None and msg.finish_reason in (FinishReason.LENGTH, FinishReason.INTERRUPTED)

@@ -98,7 +98,7 @@ class Sample:
 
     @property
     def variables(self) -> dict[str, Any]:
-        """Variables for the chat template, such as `enable_thinking`: the object `chat_template_kwargs` in `extra`.
+        """Variables for the template, such as `enable_thinking`: the object `chat_template_kwargs` in `extra`.
 
         Empty if `extra` has no such object.
         """
@@ -185,7 +185,7 @@ def _check_number(place: str, weight: object) -> Weight:
 def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, ...]] | None:
     if not tokens:
         return None
-    check_option("tokens", tokens, Mapping, "Pass a dict: index of a reply -> list of its token ids.")
+    check_option("tokens", tokens, Mapping, "Pass a dict of token ids, by the index of the reply in `msgs`.")
     checked: dict[int, tuple[int, ...]] = {}
     for index, ids in cast("Mapping[object, Iterable[object]]", tokens).items():
         place = f"tokens[{shorten_repr(index, 60)}]"

@@ -53,8 +53,8 @@ class SampleText:
     Attributes:
         sample: The sample.
         template: Chat template of the model.
-        longer: Rendered sample that begins with the messages of this sample, and has further messages. Parts of
-            its text are reused for this sample. None if there is no such sample.
+        longer: Rendered sample that begins with the messages of this sample, and has more messages. Its
+            renderings are reused for this sample. None if there is no such sample.
     """
 
     sample: Sample
@@ -66,8 +66,8 @@ class SampleText:
         """Variables of the template. The text of the time `now` becomes a `datetime`.
 
         Raises:
-            MessageError: A variable has the name of an argument that `tokenize` sets, such as `messages`. Or the text
-                of the time is not in the ISO 8601 format.
+            MessageError: A variable has the name of an argument that `tokenize` sets, such as `messages`. Or the
+                text of the time is not in the ISO 8601 format.
         """
         variables = self.sample.variables
         for name in sorted(variables.keys() & _OPTIONS):
@@ -156,7 +156,8 @@ class SampleText:
     def _repeated_prefixes(self) -> PrefixRenderer | None:
         """Renderer of the first messages, for samples with several replies.
 
-        None for other samples, because for a single reply, two ordinary renderings are faster.
+        None for other samples, and if the template is a function. For a single reply, two ordinary renderings are
+        faster.
         """
         return self._prefixes if len(self.all_replies) > 1 else None
 
@@ -195,7 +196,7 @@ class SampleText:
 
     @cached_property
     def loop_spans(self) -> dict[int, Span]:
-        """Spans of the messages in `text`, by the index of the message (see `_list_loop_spans`)."""
+        """Spans of the texts that the template's loop writes for the messages, by the index of the message."""
         if self._served is None:
             return self._list_loop_spans(len(self.sample.msgs))
         return self._list_loop_spans(len(self.sample.msgs) - 1, is_open=True)
@@ -211,7 +212,7 @@ class SampleText:
         return tuple(index for index, msg in enumerate(self.sample.msgs) if is_reply(msg))
 
     def find_prompt(self, text: str, index: int) -> ReplyPrompt | None:
-        """Returns the end of the prompt of a reply in `text`. Returns None if `text` does not start with the prompt."""
+        """Finds the prompt of a reply at the start of `text`. Returns None if `text` starts differently."""
         end, is_whole = None, True
         # If the generation prompt opens thinking, templates omit this opening before replies without thinking.
         first, *others = self.generation_prompts or ("",)
@@ -228,5 +229,5 @@ class SampleText:
 
     @cached_property
     def tails(self) -> dict[int, tuple[int, str]]:
-        """Cache: position and text of the last characters before the end of a message, by the index of the message."""
+        """Cache: position and text of the last characters up to a message, by the index of the message."""
         return {}

@@ -1,4 +1,4 @@
-"""`ServedPrompts`: builds the prompts that a formatter would send: with its history policy, rules and budget."""
+"""`ServedPrompts`: builds the prompts of a formatter's requests, with its history policy, rules and budget."""
 
 from __future__ import annotations
 
@@ -121,7 +121,10 @@ def _split_results(msg: Msg) -> list[Msg]:
 
 
 def _join_texts(msg: Msg, separator: str) -> Msg:
-    """Joins the texts of a message that has only texts, because rows with lists of parts need other templates."""
+    """Returns a message with its text blocks joined into one string, if the message has only text blocks.
+
+    A row would store several text blocks as a list, which the template cannot read.
+    """
     texts = [block.text for block in msg.blocks if isinstance(block, TextBlock)]
     is_joined = isinstance(msg.content, str) or not texts or len(texts) < len(msg.blocks)
     return msg if is_joined else replace(msg, content=separator.join(texts))

@@ -51,7 +51,7 @@ def find_missing_stops(
 ) -> StopTokens:
     """Finds the stop tokens of trained replies after which the template writes no stop token of its own.
 
-    Replies with recorded token ids, and replies that were cut off, are not searched.
+    Skips replies with recorded token ids, and replies that the model did not finish.
 
     Args:
         rendered: Rendered sample.
@@ -111,7 +111,7 @@ def _ends_with_control_token(template: ChatTemplate, text: str) -> bool:
 
 @lru_cache(256)
 def _render_next_turn(template: ChatTemplate, has_calls: bool) -> str:
-    """Returns the text that a template writes after a reply: a tool result, or a message of a user.
+    """Returns the text that a template writes after a reply: a tool result after calls, otherwise a user message.
 
     Returns an empty string if this text is unknown.
     """

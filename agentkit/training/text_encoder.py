@@ -20,7 +20,7 @@ The function converts special tokens in the text to their ids. It adds no specia
 """
 
 TokenizerLike: TypeAlias = Encode | Any
-"""`Encode` function, a `tokenizers.Tokenizer`, or a fast tokenizer of transformers."""
+"""An `Encode` function, a `tokenizers.Tokenizer`, or a fast tokenizer of transformers."""
 
 _ID_LIMIT: Final = 2**32  # the package tokenizers stores ids in 32 bits
 _ADVICE: Final = "Pass a tokenizers.Tokenizer, or a function that returns token ids and offsets."

@@ -55,7 +55,7 @@ def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span
 
 
 def skip_space(text: str, position: int) -> int:
-    """Returns the position after the white space that begins at `position`. Without white space, returns `position`."""
+    """Returns the first position from `position` on without white space, which can be the end of the text."""
     return cast("re.Match[str]", _SPACE.match(text, position)).end()
 
 
@@ -91,20 +91,29 @@ def find_difference(
         content: Text that the part should contain, such as the text of a block.
         floors: Positions in `text`, such as the starts of replies. The part does not begin before the last of
             these positions that is at or before the first difference between the texts.
-        previous: Span of the previous block. The part does not begin before the end of this span.
+        previous: Span of the previous block. The part does not begin before the end of this span, unless the
+            template also omits the previous block in `other`. The span is then not included in the result.
     """
     start = count_common_start(text, other)
     length = len(text) - len(other)
     common_end = min(count_common_end(text, other), len(other) - start)
     if length <= 0 or common_end < len(other) - start:
         end = len(text) - common_end
+        if previous[0] <= start < previous[1]:
+            start = previous[1]
         return (start, end) if start < end else None
     floor = max((floor for floor in floors if floor <= start), default=0)
     if previous[0] < start:
-        floor = max(floor, min(previous[1], start))
-    best = start
+        floor = max(floor, previous[1] if previous[1] <= start else previous[0])
+    best = _cut_previous((start, start + length), previous)
     while start > floor and text[start - 1] == text[start + length - 1]:
         start -= 1
-        if content in text[start : start + length]:
-            best = start
-    return best, best + length
+        span = _cut_previous((start, start + length), previous)
+        if content in text[slice(*span)]:
+            best = span
+    return best if best[0] < best[1] else None
+
+
+def _cut_previous(span: Span, previous: Span) -> Span:
+    """Returns the part of a span after the previous span, if the span contains the previous span."""
+    return (previous[1], span[1]) if span[0] <= previous[0] and previous[1] <= span[1] else span

@@ -1,4 +1,4 @@
-"""`find_thinking_tags`: finds the tags that a chat template writes in every reply, with or without thinking.
+"""`find_thinking_tags`: finds the tags around thinking, if a chat template also writes them without thinking.
 
 The template of Qwen3, for example, writes an empty pair `<think>` and `</think>` before a reply without thinking.
 """
@@ -25,13 +25,13 @@ _THINKING: Final = Msg("assistant", [ThinkingBlock("Thinkingword"), TextBlock("R
 
 
 def find_thinking_tags(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Returns the texts before and after the thinking, without white space at their ends.
+    """Returns the texts around the thinking, such as `<think>` and `</think>`, without white space at their ends.
 
-    Returns None if the template writes no such texts before a reply without thinking.
+    Returns None if the template does not also write these texts before a reply without thinking.
 
     Args:
         template: Chat template.
-        variables: Further variables of the template. The tags can depend on these variables.
+        variables: Additional variables of the template, such as `enable_thinking`, on which the tags can depend.
     """
     others = {name: value for name, value in variables.items() if name != "now"}
     return _find_tags(template, variables.get("now"), json.dumps(others, sort_keys=True))

@@ -79,8 +79,8 @@ def tokenize(
 
     Some templates write no stop token after a reply. Then pass `stop_tokens`: the texts of the tokens with which
     the model ends a reply (`eos_token_id` in `generation_config.json`). If the tag of the next turn is one of
-    these tokens, as for GLM-4.5, the tag is trained. If a reply ends the text, `tokenize` adds a stop token: the tag
-    that a next turn would have, or the first text in `stop_tokens`.
+    these tokens, as for GLM-4.5, the tag is trained. If a reply ends the text, `tokenize` adds a stop token: the
+    tag that a next turn would have, or the first text in `stop_tokens`.
 
     A template can mark replies with `{% generation %}` blocks. With other templates, `tokenize` also renders the
     conversation up to the start and up to the end of each reply. For long conversations, these renderings are slow
@@ -95,7 +95,7 @@ def tokenize(
     - Some generation prompts open thinking, but the template then writes no thinking (DeepSeek R1). The text then
       has neither the opening nor the thinking. To train the thinking, record its token ids in `Sample.tokens`.
 
-    `tokenize` raises an error if later messages change the text of earlier replies, for example if the template
+    `tokenize` raises an error if later messages change the text of earlier messages, for example if the template
     omits earlier thinking. In this case, pass each sample that `split_rewritten` returns. `train_on="last"` then
     trains the last reply of each of these samples.
 

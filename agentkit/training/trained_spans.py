@@ -15,7 +15,7 @@ from agentkit.training.text_spans import Span, merge_spans, subtract_spans
 __all__ = ["TrainOn", "find_trained_spans", "list_selected_replies"]
 
 TrainOn: TypeAlias = Literal["assistant", "all", "last"]
-"""Texts that are trained: all replies, all texts after the system messages, or the last reply."""
+"""Trained texts: `assistant` (all replies), `all` (all texts after the system messages) or `last` (last reply)."""
 
 
 def find_trained_spans(
@@ -39,8 +39,8 @@ def find_trained_spans(
 
 
 def _select_all(rendered: ReplySpans) -> tuple[list[Span], list[Span]]:
-    """Returns two lists: the texts after the system messages, and the texts among them that are not trained."""
-    # The first span contains the replies. The search for them raises an error if one of them cannot be found.
+    """Returns spans in two lists: the texts after the system messages, and the untrained parts of these texts."""
+    # The first span already contains the replies. Their search raises an error if a reply cannot be found.
     included = [(find_start(rendered), len(rendered.text)), *_find_replies(rendered)]
     excluded: list[Span] = []
     for index, msg in enumerate(rendered.sample.msgs):
@@ -52,14 +52,14 @@ def _select_all(rendered: ReplySpans) -> tuple[list[Span], list[Span]]:
 
 
 def list_selected_replies(sample: Sample, train_on: TrainOn) -> Sequence[int]:
-    """Returns the indexes of the replies that `train_on` selects. Weights can select further replies, or fewer."""
+    """Returns the indexes of the replies that `train_on` selects. Ignores the weights of messages."""
     if train_on == "all":
         return [index for index, msg in enumerate(sample.msgs) if is_reply(msg)]
     return sample.replies[-1:] if train_on == "last" else sample.replies
 
 
 def _select_replies(rendered: ReplySpans, train_on: TrainOn) -> tuple[list[Span], list[Span]]:
-    """Returns two lists: the selected replies and texts with the weight 1, and the blocks with the weight 0."""
+    """Returns spans in two lists: replies to train and texts with the weight 1, and blocks with the weight 0."""
     sample = rendered.sample
     if train_on == "assistant" and sample.weights is None and sample.viewer is None:
         return rendered.find_all_replies(), []
@@ -83,14 +83,14 @@ def _find_replies(rendered: ReplySpans) -> list[Span]:
 
 
 def _find_whole(rendered: ReplySpans, index: int) -> list[Span]:
-    """Returns the spans of a reply or of another message."""
+    """Returns the spans of a message. The spans of a reply do not include the generation prompt."""
     if index not in rendered.all_replies:
         start, end = rendered.find_message(index)
         earlier = rendered.sample.msgs[: index + 1]
         # The text of the first message can begin with a default system prompt and the declarations of tools.
         is_first = earlier[-1].role != "system" and all(msg.role == "system" for msg in earlier[:-1])
         return [(max(start, find_start(rendered)) if is_first else start, end)]
-    # A reply that is not trained is found even if later messages changed its text.
+    # For a reply that is not trained, the search may also find a text that later messages changed.
     is_trained = rendered.sample.get_weight(index) != 0
     return rendered.find_reply_spans(index) if is_trained else rendered.find_written_reply(index)
 

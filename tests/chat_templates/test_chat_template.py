@@ -536,7 +536,7 @@ def test_invalid_messages_and_options_are_refused() -> None:
     ("jinja", "arguments", "error"),
     [
         (None, {}, "jinja: expected the text of a template, got None. Pass `jinja`, `additional_templates` or "),
-        ("a", {"additional_templates": {"default": "b"}}, "additional_templates['default']: cannot be combined"),
+        ("a", {"additional_templates": {"default": "b"}}, "additional_templates['default']: `jinja` is already"),
         ("a", {"function": len}, "function: cannot be combined with `jinja` or `additional_templates`"),
         (None, {"additional_templates": {"rag": "a"}, "function": len}, "function: cannot be combined with "),
         (None, {"function": 5}, "function: expected Callable, got int 5. Pass a function that takes the messages"),

@@ -150,7 +150,7 @@ def test_a_refusal_survives_or_is_a_loss() -> None:
         samples = load("openai", {"messages": [{"role": "assistant", "content": parts}]})
         assert load("openai", *dump("openai", *samples)) == samples
     for format in ("trl", "sharegpt", "atif", "alpaca"):
-        with pytest.raises(MessageError, match=r"msgs\[1\].content\[0\]: the format has no refusals"):
+        with pytest.raises(MessageError, match=r"msgs\[1\].content\[0\]: the format has no field for refusals"):
             dump(format, sample)
     (row,) = dump("trl", sample, on_loss=lambda place, reason: None)
     assert row["messages"][1] == {"role": "assistant", "content": "No."}
@@ -689,7 +689,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "a history": (
         "alpaca",
         {"instruction": "a", "history": [["a"]]},
-        r"history\[0\]: expected a list of a user text",
+        r"history\[0\]: expected a list with a user text",
     ),
     "one side": ("preference", {"chosen": "a"}, "rejected: the row has no conversation in this column"),
     "a version": ("atif", {"schema_version": "2"}, "schema_version: expected a version"),
@@ -982,7 +982,7 @@ def test_weights_in_a_completion_have_precedence() -> None:
 
 def test_two_columns_with_one_meaning_are_an_error() -> None:
     both = {"tools": [TOOL_DICT], "functions": [TOOL_DICT["function"]]}
-    with pytest.raises(MessageError, match="line 1, functions: the row has tools in the column 'tools' too"):
+    with pytest.raises(MessageError, match="line 1, functions: the row also has tools in the column 'tools'"):
         load("openai", {"messages": [_MESSAGE], **both})
     request = {"input": {"messages": [_MESSAGE], "id": 1}, "id": 2}
     with pytest.raises(MessageError, match="line 1, row: the row has two columns 'id', one of them in `input`"):

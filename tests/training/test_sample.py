@@ -60,7 +60,7 @@ def test_replies_are_those_of_the_viewer() -> None:
         "a fraction": ({"weights": [1, 0.5]}, r"weights\[1\]: expected 0, 1 or None, got 0.5"),
         "too many block weights": ({"weights": [1, [1, 1, 1]]}, "each of the 2 blocks, got 3"),
         "a block weight": ({"weights": [1, ["a", 1]]}, r"weights\[1\]\[0\]: expected 0, 1 or None, got 'a'"),
-        "tokens of a user": ({"tokens": {0: [1]}}, r"tokens\[0\]: this is not the index of a reply"),
+        "tokens of a user": ({"tokens": {0: [1]}}, r"tokens\[0\]: `msgs` has no reply with this index"),
         "tokens that are texts": ({"tokens": {1: ["a"]}}, r"tokens\[1\]: expected token ids"),
         "tokens as a text": ({"tokens": {1: "ab"}}, r"tokens\[1\]: expected list"),
         "a viewer": ({"viewer": 1}, "viewer: expected str"),

@@ -113,6 +113,22 @@ def test_each_of_several_similar_blocks_has_its_weight(template: ChatTemplate) -
         assert train([MSGS[1], reply], template, [None, weight]) == trained
 
 
+@each_case("end", {"without a text": "<|end|>", "with a text": "{{ '' if m.tool_calls else 'ok' }}<|end|>"})
+def test_a_block_does_not_have_the_weight_of_thinking_that_needs_the_block(end: str) -> None:
+    template = ChatTemplate(
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.tool_calls %}{% if m.thinking %}<|think|>{{ m.thinking }}"
+        "<|/think|>{% endif %}<|call|>{{ m.tool_calls[0].function | tojson }}<|/call|>{% endif %}{{ m.content }}"
+        + end
+        + "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    thinking, call = "<|think|>Hm.<|/think|>", '<|call|>{"name": "look", "arguments": {}}<|/call|>'
+    reply = Msg("Friday", [ThinkingBlock("Hm."), ToolUseBlock("c1", "look", {})], "assistant")
+    for weight, trained in {(1, 0): thinking, (0, 1): f"{call}<|end|>", (None, 0): thinking}.items():
+        assert train([MSGS[1], reply], template, [None, [*weight]]) == [trained]
+    sample = Sample([MSGS[1], reply], weights=[None, (None, 1)], viewer="Eve")
+    assert list_trained(tokenize(sample, template, encode)) == [f"{call}<|end|>"]
+
+
 def test_a_block_without_text_does_not_change_the_weights_of_others() -> None:
     template = ChatTemplate.from_tags({"user": ("U: ", "\n"), "assistant": ("A: ", "</s>")})
     msgs = [MSGS[1], Msg("Friday", [TextBlock("a"), TextBlock("b"), ThinkingBlock("Hm.")], "assistant")]
@@ -676,12 +692,10 @@ def test_an_invalid_encoder_is_an_error() -> None:
     ):
         tokenize(Sample(MSGS), MARKED, lambda _: ([1], []))
     with pytest.raises(
-        OptionError, match=r"encode: expected a last token that ends between 1 and .*, got the end"
+        OptionError, match=r"encode: expected the last token to end at a position from 1 to .*, got"
     ):
         tokenize(Sample(MSGS), MARKED, lambda _: ([1, 2], [(0, 1), (1, 10_000)]))
-    with pytest.raises(
-        OptionError, match=r"got the end 0. Return the ids of the text without added special tokens"
-    ):
+    with pytest.raises(OptionError, match=r"got 0. Return the token ids without added special tokens"):
         tokenize(Sample(MSGS), MARKED, lambda text: ([1, 2], [(0, len(text)), (0, 0)]))
 
 

@@ -41,7 +41,7 @@ _ARGUMENT_KEYS: Final = ({"arguments"}, {"parameters"}, set[str]())
 
 
 class _Call(NamedTuple):
-    """Tool call in a region.
+    """Tool call in the text of a reply.
 
     Attributes:
         name: Name of the tool.

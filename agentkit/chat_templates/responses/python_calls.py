@@ -98,7 +98,10 @@ class _CallParser:
             self._fail(f"{mark!r}")
 
     def _ends_items(self, mark: str, *, is_first: bool) -> bool:
-        """Returns True if the closing mark is next, and reads it. Otherwise, reads the comma between two items."""
+        """Returns True if a closing mark such as `]` is next, and reads the mark.
+
+        Otherwise, reads the comma between two items.
+        """
         if self._takes(mark):
             return True
         if not is_first:

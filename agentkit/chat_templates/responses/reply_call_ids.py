@@ -28,7 +28,7 @@ class ReplyCallIds:
         self._digest.update(as_text(text).encode())
 
     def choose(self, id: str, index: int) -> str:
-        """Returns the id of a call.
+        """Returns the id of a tool call.
 
         Args:
             id: Id that the model wrote. Empty if there is none.

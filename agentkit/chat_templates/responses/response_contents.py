@@ -40,7 +40,7 @@ def parse_content(text: str, content: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def check_content_args(content: str, arguments: Mapping[str, Any], place: str) -> None:
-    """Checks the options of a format.
+    """Checks the options of a text format, such as `json`.
 
     Args:
         content: Name of the format. One of `CONTENTS`.
@@ -66,6 +66,8 @@ def check_content_args(content: str, arguments: Mapping[str, Any], place: str) -
 
 def check_transform(transform: Any, place: str) -> None:
     """Checks that each string in a transform is one placeholder, or has no placeholder.
+
+    A transform is a JSON value with placeholders such as `{content}`.
 
     Raises:
         OptionError: A string has a placeholder and other text.
@@ -172,7 +174,7 @@ def _parse_nested(text: str, nested: Mapping[str, Any] | None) -> Any:
 
 
 def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Parses tags, such as `<city>Rome</city>`. The groups `key` and `value` of `tag_pattern` become the items."""
+    """Parses tags, such as `<city>Rome</city>`, to a dict. The groups of `tag_pattern` are `key` and `value`."""
     values: dict[str, list[Any]] = {}
     pattern = compile_pattern(arguments["tag_pattern"], "tag_pattern")
     for match in pattern.finditer(text):

@@ -38,7 +38,7 @@ _ASSERTIONS: Final = frozenset({"$", r"\b", r"\B", r"\m", r"\M", r"\Z"})
 
 @dataclass(frozen=True, slots=True)
 class MarkerPattern:
-    """Pattern of a marker.
+    """Pattern of a marker: a text such as `<think>` before or after a region of a reply.
 
     A reply arrives in pieces, so a piece can end inside a marker. The package regex reports such an end as an
     incomplete match: a match that could continue after the end of the text.
@@ -114,9 +114,9 @@ class MarkerPattern:
 
 
 def _look_ahead(match: re.Match[str]) -> str:
-    """Returns a part of an expression for `MarkerPattern.partial`.
+    """Returns a part of a regular expression, changed for `MarkerPattern.partial`.
 
-    An assertion is extended so that it looks ahead at the next character. Other parts stay unchanged.
+    An assertion such as `$` is extended so that it looks ahead at the next character. Other parts stay unchanged.
     """
     part = match[0]
     return rf"(?:(?=\n[\s\S]|[^\n]){part}|{part})" if part in _ASSERTIONS else part

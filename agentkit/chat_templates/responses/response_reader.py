@@ -19,7 +19,7 @@ _OUTSIDE: Final = (0,)
 
 
 class ResponseReader(ResponseSplitter):
-    """Reader of the text of one reply."""
+    """Reader of the text of one reply, which adds blocks to a `ReplyBuilder`."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class ResponseReader(ResponseSplitter):
     # -- regions -----------------------------------------------------------------------------------------------
 
     def open_region(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> Region:
-        """Returns the region of a field."""
+        """Returns a new region for the text of a field."""
         self._count += 1
         self._names.add(field.name)
         builder, key = self._builder, (self._count,)

@@ -18,7 +18,7 @@ __all__ = ["Region", "SpaceStripper", "TextRegion", "ValueRegion", "parse_value"
 
 
 class Region(Protocol):
-    """Region of a reply while its text arrives.
+    """Region of a reply: the text between two markers, which arrives in pieces.
 
     Attributes:
         is_cut_off: True if the region has ended without a marker and its content is not complete.
@@ -67,7 +67,7 @@ class SpaceStripper:
 
 
 class TextRegion:
-    """Region of text or thinking.
+    """Region of a reply with text or thinking, which becomes one block.
 
     If `strips` is True, the block neither starts nor ends with white space. Thinking without a marker at its end
     counts as incomplete (`is_cut_off`).

@@ -60,7 +60,13 @@ class ResponseSplitter(ABC):
 
     @abstractmethod
     def open_region(self, field: ResponseField, captures: Mapping[str, str], marker: str) -> Region:
-        """Returns the region of a field. `captures` are the named groups of the marker before the region."""
+        """Returns a new region for the text of a field.
+
+        Args:
+            field: The field.
+            captures: Named groups of the marker before the text.
+            marker: Text of this marker. Empty if there is none.
+        """
 
     def feed(self, text: str) -> None:
         """Processes the next piece of the text."""

@@ -86,9 +86,9 @@ class ResponseTemplate:
         """Returns a built-in response template.
 
         Args:
-            name: `qwen3` (calls as JSON), `qwen3_coder` (calls as tags; Qwen3-Coder, Qwen3.5), `llama_3`,
-                `mistral` (calls as a list), `mistral_v11` (for each call, a marker, the name and the arguments;
-                tokenizer version 11 and later), `deepseek`, `glm`, `kimi` or `gpt_oss`.
+            name: `qwen3`, `qwen3_coder` (also for Qwen3.5), `llama_3`, `mistral`, `mistral_v11` (for tokenizer
+                version 11 and later), `deepseek`, `glm`, `kimi` or `gpt_oss`. Tool calls are JSON text in `qwen3`,
+                tags in `qwen3_coder`, and a JSON list in `mistral`.
 
         Raises:
             OptionError: There is no built-in response template with this name.
@@ -194,7 +194,7 @@ class ResponseTemplate:
         return prompt[end:] if prompt else ""
 
     def list_marker_texts(self) -> tuple[list[str], list[str]]:
-        """Returns the texts of the markers of all fields, and the regular expressions without their syntax.
+        """Returns the texts of all markers, and the plain text of the markers that are regular expressions.
 
         The second list also has the text of the `start_anchor`.
         """

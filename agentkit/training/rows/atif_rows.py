@@ -37,7 +37,7 @@ _RESULT_KEYS: Final = frozenset({"source_call_id", "content"})
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
 """Role of a message by the source of its step. If a step has no name, the role is also the speaker name."""
 _METADATA: Final = "atif"
-"""Metadata key of messages and tool calls for ATIF fields without an attribute, such as `metrics`."""
+"""Metadata key of messages and tool calls for ATIF fields that agentkit does not have, such as `metrics`."""
 
 
 def _read(row: dict[str, Any]) -> Sample:
@@ -313,4 +313,4 @@ def _write_content(blocks: Sequence[Block], losses: LossLog, place: str) -> str 
 
 
 ATIF: Final = RowFormat(("schema_version", "agent", "steps"), _read, _write, ("agent",))
-"""Rows of ATIF: one trajectory per row."""
+"""Rows of the Agent Trajectory Interchange Format (ATIF): one trajectory per row."""

@@ -32,7 +32,7 @@ _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
 MASKS: Final = ("weight", "masked")
 """Keys of a message that determine its weight. With the key `masked` of torchtune, True means the weight 0."""
 _PLAIN: Final = frozenset({"role", "content", "name", *MASKS})
-_TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}  # `eot` follows from the tool calls, so its value is not stored
+_TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}  # `eot` (end of turn) follows from the calls: not stored
 _RESULT_KEYS: Final = _TEXT_KEYS | {"tool_call_id"}
 _REPLY_KEYS: Final = _TEXT_KEYS | {"tool_calls", "function_call", "refusal", *_THINKING}
 _WRAPPER_KEYS: Final = frozenset({"id", "function"})
@@ -51,8 +51,8 @@ class ChatMessageReader:
         content: Reader for the content of the messages.
         keeps_none: True to keep arguments of tool calls whose value is None. False to omit these arguments,
             because the package `datasets` adds such arguments.
-        call_count: Counter for created ids such as `call_1`. Each tool call increases it, and numbers whose id an
-            open call has are skipped.
+        call_count: Counter for created ids such as `call_1`. Each tool call increases the counter. Numbers in the
+            ids of open calls are skipped.
         open_calls: Tool names of the tool calls without a result, by call id.
         weights: Weights of the messages that were read. None for a message without a weight.
     """
@@ -191,7 +191,7 @@ class ChatMessageReader:
             id = f"call_{self.call_count}"
         self.open_calls[id] = name
         self._open_ids.setdefault(name, {})[id] = None
-        if type(arguments) not in (dict, str):  # such arguments are kept as JSON text
+        if type(arguments) not in (dict, str):  # values of other types are kept as JSON text
             check_json(arguments, f"{place}.arguments")
         values, text = read_arguments(arguments if self.keeps_none else drop_none(arguments))
         try:

@@ -61,4 +61,4 @@ def _write_chat(sample: Sample, losses: LossLog) -> dict[str, Any]:
 
 
 OPENAI: Final = RowFormat(CHAT_COLUMNS, read_chat, _write_chat)
-"""Rows of OpenAI's fine-tuning, of torchtune's OpenAI messages, and of any library with a column `messages`."""
+"""Rows with a column `messages`: of OpenAI's fine-tuning, of torchtune, and of many other libraries."""

@@ -20,7 +20,7 @@ from agentkit.training.sample import MessageWeight, Sample, is_reply
 __all__ = ["LossLog"]
 
 _POSITIONS: Final = {"thinking": 0, "tool_use": 2}
-"""Order of the blocks of a reply in a row: thinking, all other blocks such as texts and media (1), tool calls."""
+"""Order of blocks in a row: thinking (0), other blocks such as texts and media (1), tool calls (2)."""
 _SEPARATED: Final = Feature.THINKING | Feature.CALL | Feature.RESULT
 _SEPARATE_TYPES: Final = frozenset({*_POSITIONS, "tool_result"})
 """Types of the blocks that a row stores outside of its field for the content."""
@@ -119,7 +119,7 @@ class LossLog:
             position = _POSITIONS.get(block.type, 1)
             if position < last or position == last == 0:
                 reason = (
-                    "the order of the blocks changes: the format has one thinking text first and tool calls last"
+                    "the order of the blocks changes: the format stores one thinking text first, tool calls last"
                 )
                 self.add(f"{place}.content[{index}]", reason)
             last = max(position, last)
@@ -136,7 +136,7 @@ class LossLog:
         self.add(place, "the format cannot represent an empty text block in a message with other blocks")
 
     def note_role_of_calls(self, msg: Msg, place: str) -> None:
-        """Adds a loss for tool calls in a message with another role than `assistant`."""
+        """Adds a loss for tool calls in a message whose role is not `assistant`."""
         if msg.features & Feature.CALL and msg.role != "assistant":
             self.add(place, f"the format has no tool calls in messages with the role {msg.role!r}")
 
@@ -144,7 +144,7 @@ class LossLog:
         """Adds a loss for each refusal in a message, for formats that write a refusal as an ordinary text."""
         for index, block in enumerate(msg.blocks):
             if is_refusal(block):
-                reason = "the format has no refusals, so the refusal becomes an ordinary text"
+                reason = "the format has no field for refusals, so the refusal becomes an ordinary text"
                 self.add(f"{place}.content[{index}]", reason)
 
     def note_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:

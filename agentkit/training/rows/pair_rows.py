@@ -67,7 +67,7 @@ def _read_pair(pair: object, place: str) -> list[Msg]:
     value_text = shorten_repr(pair, 60)
     texts = cast("list[Any]", pair) if isinstance(pair, list) else []
     if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
-        refuse(place, f"expected a list of a user text and a reply text, got {value_text}")
+        refuse(place, f"expected a list with a user text and a reply text, got {value_text}")
     return [Msg("user", texts[0], "user"), Msg("assistant", texts[1], "assistant")]
 
 

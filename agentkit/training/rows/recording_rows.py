@@ -25,7 +25,7 @@ _OUTCOME: Final = (
 )
 """Columns of a result of `compare` that do not become part of a sample."""
 _OWN: Final = "agentkit"
-"""Provider name in the rows that `dump_rows` writes. These requests have agentkit's own message format."""
+"""Provider name in rows that `dump_rows` writes. The requests in these rows have agentkit's own message format."""
 
 
 def _read(row: dict[str, Any]) -> Sample:
@@ -37,7 +37,7 @@ def _read(row: dict[str, Any]) -> Sample:
     Raises:
         MessageError: The row is invalid, or has no reply or no request.
     """
-    from agentkit.logs.native import load_native, load_request_options  # slow, and only this format needs them
+    from agentkit.logs.native import load_native, load_request_options  # slow imports that only this format needs
 
     if row.get("reply") is None:
         error = as_object(row.get("error")).get("class")

@@ -33,9 +33,9 @@ class RowFormat:
     shared_columns: tuple[str, ...] = ()
 
     def select(self, first: Sample) -> RowFormat:
-        """Returns the format with the columns for a data set whose first sample is `first`.
+        """Returns the format for all samples of a data set whose first sample is `first`.
 
-        This is the format itself, except for a format with a choice of columns. The returned format has no choice.
+        For `trl`, the first sample determines the columns of all rows. Any other format returns itself.
         """
         return self
 

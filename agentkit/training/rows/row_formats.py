@@ -29,7 +29,7 @@ FormatName: TypeAlias = Literal[
     "atif",
     "recording",
 ]
-"""Name of a format."""
+"""Name of a format of training data."""
 
 FORMATS: Final[dict[FormatName, RowFormat]] = {
     "openai": OPENAI,
@@ -44,7 +44,7 @@ FORMATS: Final[dict[FormatName, RowFormat]] = {
     "atif": ATIF,
     "recording": RECORDING,
 }
-"""Each format by its name. The rows that `format_finetune_data` of DSPy returns are rows of `openai`."""
+"""Formats by name. The format `dspy` is `openai`, because `format_finetune_data` of DSPy returns such rows."""
 
 
 def find_format(name: FormatName) -> RowFormat:

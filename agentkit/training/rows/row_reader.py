@@ -54,7 +54,7 @@ class RowReader(Iterator[Sample]):
             raise OptionError(
                 "prompt",
                 f"only the format 'recording' takes a prompt, got the format {format!r}",
-                "Omit `prompt`.",
+                "Remove `prompt`.",
             )
         self.line = 0
         self._format = find_format(format)
@@ -146,7 +146,7 @@ def _parse(line: str | bytes) -> object:
 def _replace_system(sample: Sample, system: str, columns: tuple[str, ...]) -> Sample:
     """Returns a sample in which `system` replaces the system messages without tool calls and tool results.
 
-    If the format has a column `system`, its text is removed from `Sample.extra`, where an unused text is stored.
+    If the format has a column `system`, an unused text of this column is removed from `Sample.extra`.
     """
     prompt = Msg("system", system, "system")
     indexes = [index for index, msg in enumerate(sample.msgs) if not msg.features & Feature.SYSTEM]
@@ -163,9 +163,7 @@ def _replace_system(sample: Sample, system: str, columns: tuple[str, ...]) -> Sa
 
 
 def _check_columns(columns: Mapping[str, str] | None, names: tuple[str, ...]) -> dict[str, str]:
-    check_option(
-        "columns", columns, Mapping | None, "Pass a dict from column names of the format to those of your rows."
-    )
+    check_option("columns", columns, Mapping | None, "Pass a dict: {column of the format: column of your rows}.")
     for name in columns or ():
         if name not in names:
             advice = f"Use one of {', '.join(names)}."
@@ -191,7 +189,8 @@ def load_rows(
       messages have the keys `masked`, `ipython` and `eot`. With `ipython`, a text that is not a tool call in JSON
       becomes a call of `code_interpreter` with the argument `code`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
-      `conversations`. agentkit trains only the replies in `completion`. trl itself trains all messages in it.
+      `conversations`. agentkit trains only the replies in `completion`. trl itself trains all messages of a
+      completion.
     - `dspy`: `messages`, and optionally `tools`, as `format_finetune_data` of DSPy returns them.
     - `sharegpt`: `conversations` with the keys `from` and `value`, and optionally `system`, `tools` and `images`.
     - `alpaca`: `instruction`, `input` and `output`, and optionally `system` and `history`. The user message is the

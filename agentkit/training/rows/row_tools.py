@@ -21,7 +21,7 @@ TOOL_COLUMNS: Final = ("tools", "functions")
 _MAX_CACHED: Final = 100_000
 """Limit in characters. A JSON text of tools that reaches this limit is not cached."""
 _NULLABLE: Final = ("default", "const")
-"""Keys of a JSON schema that can have the value None. The package `datasets` adds other keys with this value."""
+"""Keys of a JSON schema for which None is a valid value. The package `datasets` adds other keys with None."""
 
 
 def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
@@ -36,7 +36,7 @@ def read_tools(row: dict[str, Any]) -> tuple[Tool, ...]:
     if not keys:
         return ()
     if len(keys) > 1:
-        refuse("functions", "the row has tools in the column 'tools' too")
+        refuse("functions", "the row also has tools in the column 'tools'")
     (key,) = keys
     return parse_tools(row[key], key)
 

@@ -65,7 +65,7 @@ class RowWriter(Iterator[dict[str, Any]]):
         losses = self._losses
         try:
             rows = self._format.write_rows(sample, losses)
-            if losses.omitted and callable(self._on_loss):  # "raise" names the first loss instead
+            if losses.omitted and callable(self._on_loss):  # with "raise", an error names the first loss
                 losses.check_trained(sample)
         except InputError as error:
             losses.take_all()

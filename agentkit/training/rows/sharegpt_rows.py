@@ -47,7 +47,7 @@ def read_sharegpt(row: dict[str, Any]) -> Sample:
     turns = get_list(row, "conversations", "")
     if not turns:
         refuse("conversations", "the row has no turns")
-    # the calls are JSON text, to which the package `datasets` adds no values
+    # the calls are JSON text, to which the package `datasets` adds no keys with None
     reader = _TurnReader(ChatMessageReader(ContentReader.from_row(row), keeps_none=True))
     msgs = [reader.read(turn, f"conversations[{index}]") for index, turn in enumerate(turns)]
     weights: list[MessageWeight] = reader.weights
@@ -55,7 +55,7 @@ def read_sharegpt(row: dict[str, Any]) -> Sample:
     prompt = get_text(row, "system", "")
     extra = split_columns(row, _COLUMNS)
     if prompt and any(msg.features & Feature.SYSTEM for msg in msgs):
-        extra["system"] = prompt  # as in LLaMA-Factory, the system turns are used instead
+        extra["system"] = prompt  # as in LLaMA-Factory, system turns override the column
     elif prompt:
         msgs, weights = [Msg("system", prompt, "system"), *msgs], [None, *weights]
     return build_trusted_sample(tuple(msgs), read_tools(row), weights, extra)
@@ -120,7 +120,7 @@ def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
     turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
     row: dict[str, Any] = {"conversations": turns}
     if sample.tools:
-        nested = {"type": "function"}  # only other values beside `function` need the nested form
+        nested = {"type": "function"}  # the nested form is needed only for further values beside `function`
         tools = [
             tool["function"] if tool == {**nested, "function": tool["function"]} else tool
             for tool in dump_tools(sample)

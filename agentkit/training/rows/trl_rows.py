@@ -59,7 +59,10 @@ def _write(sample: Sample, losses: LossLog, *, has_completions: bool) -> dict[st
 
 
 def _has_completions(first: Sample) -> bool:
-    """Returns True if the first sample has a weight for a reply, and messages before each trained reply."""
+    """Returns True if the rows get the columns `prompt` and `completion` instead of `messages`.
+
+    This is the case if the first sample has a weight for a reply, and messages before each trained reply.
+    """
     if all(first.get_weight(index) is None for index in _list_replies(first)):
         return False
     return 0 not in _list_trained(first)
@@ -81,7 +84,7 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
     for index in range(trained[-1] + 1, len(sample.msgs)):
         losses.add(
             f"msgs[{index}]",
-            "the message follows the last trained reply, and a row with a completion ends with a trained reply",
+            "the message follows the last trained reply, which ends the last row, so the message is omitted",
         )
     written: list[list[dict[str, Any]]] = []
     for index, msg in enumerate(sample.msgs[: trained[-1] + 1]):

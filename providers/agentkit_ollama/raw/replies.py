@@ -19,7 +19,7 @@ from agentkit_ollama.raw.convert import OllamaRawFormatter
 
 __all__ = ["OllamaRawParser"]
 
-_THINKING: Final = (-1,)  # block key that is before the keys of all content in the text
+_THINKING: Final = (-1,)  # block key that sorts before the keys of all blocks from the text
 
 
 class OllamaRawParser(PromptReplyParser):

@@ -1,7 +1,7 @@
 """Fake `/api/generate` service for `agentkit.testing.LoopbackServer`. Streams have one JSON object per line.
 
 The JSON has the fields of `GenerateResponse` (Ollama source: api/types.go). The field `response` has the text of
-the prepared message.
+the message that a test passed.
 """
 
 from __future__ import annotations

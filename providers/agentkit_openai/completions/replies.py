@@ -46,7 +46,7 @@ class OpenAICompletionsParser(PromptReplyParser):
     layout = OpenAICompletionsFormatter.base.layout
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Adds the text of one chunk of a stream (openai-python: Completion)."""
+        """Adds the text of one chunk of a stream: a `Completion` of the OpenAI SDK."""
         if self.reply.model is None or self.reply.id is None:
             self.reply.begin(event.get("id"), event.get("model"), event.get("created"))
         choices = event.get("choices")
@@ -61,7 +61,7 @@ class OpenAICompletionsParser(PromptReplyParser):
             self.reply.set_usage(usage)
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Adds the text of a complete reply (openai-python: Completion).
+        """Adds the text of a complete reply: a `Completion` of the OpenAI SDK.
 
         Raises:
             MessageError: `reply` is not a reply of `/v1/completions`, or the reply reports an error.

@@ -1,6 +1,7 @@
 """Fake `/v1/completions` service of a local server, for `agentkit.testing.LoopbackServer`.
 
-Fake replies have the format of `openai.types.Completion`. The field `text` has the text of the prepared message.
+Fake replies have the format of `openai.types.Completion`. The field `text` has the text of the message that
+a test passed.
 """
 
 from __future__ import annotations
