@@ -158,7 +158,7 @@ class DropExamples(CutStrategy):
         return [number for number in units.examples if number not in protected]
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the indexes of the units that must remain.
+        """Returns the indexes of the units that a cut must not drop.
 
         These are all units without examples, the pinned examples, and the newest unit of the conversation.
         """

@@ -129,8 +129,8 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
     if not all(isinstance(msg, Msg) for msg in remainder) or (remainder and len(remainder) != len(unit)):
         types = sorted({type(msg).__name__ for msg in remainder})
         reason = (
-            f"edit() must return an empty list or {len(unit)} Msg, got {len(remainder)} values of type "
-            f"{', '.join(types)}"
+            f"edit() must return an empty list or a list of exactly {len(unit)} Msg objects, "
+            f"got {len(remainder)} values of the types {', '.join(types)}"
         )
         _refuse(strategy, reason, "Return an empty list, or one Msg for each message of the unit.")
     return remainder

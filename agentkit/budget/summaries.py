@@ -87,9 +87,9 @@ class Summarize(CutStrategy):
         return [*_surplus(units), *dropped] if _surplus(units) else dropped
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the indexes of the units that must remain.
+        """Returns the indexes of the units that a cut must not drop.
 
-        Earlier summaries are pinned. The result nevertheless omits the summaries that a new summary must replace.
+        These include earlier summaries, except the summaries that a new summary replaces.
         """
         return super().protected(units) - {*_surplus(units)}
 

@@ -318,7 +318,7 @@ class ChatTemplate:
             media=tuple(find_media(text, chat, written.media, render, self.probe.find_placeholder)),
             omitted=(*written.omitted, *omitted),
             prompt_end=len(text) if continued else find_prompt_end(rendering, chat, render),
-            spaced=tuple(dict.fromkeys(guard.places)) if guard else (),
+            spaced_places=tuple(dict.fromkeys(guard.places)) if guard else (),
         )
 
     def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
@@ -533,10 +533,10 @@ class ChatTemplate:
         if self.function is not None:
             return messages
         calls = [message for message in messages if "tool_calls" in message]
-        needs_parts, text_arguments = self.probe.needs_parts, bool(calls) and self.probe.text_arguments
-        if not (needs_parts or text_arguments):
+        needs_parts, needs_text_arguments = self.probe.needs_parts, bool(calls) and self.probe.needs_text_arguments
+        if not (needs_parts or needs_text_arguments):
             return messages
-        return [adapt_message(message, needs_parts, text_arguments) for message in messages]
+        return [adapt_message(message, needs_parts, needs_text_arguments) for message in messages]
 
     def _list_variables(self, now: datetime | None, variables: Mapping[str, Any]) -> dict[str, Any]:
         clock = {"strftime_now": create_clock(now)} if now else {}

@@ -89,7 +89,7 @@ def _search_texts(
                 position = start + len(content)
                 continue
             if content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text:
-                # The template moved the text, wrote the text as JSON, or another text contains the omitted text.
+                # The template moved the text or wrote it as JSON, or another text contains the omitted text.
                 is_certain = is_certain and type_ == "tool_use"
                 continue
             # A missing text is searched for only once, because searches are slow and tool names occur often.
@@ -100,7 +100,7 @@ def _search_texts(
 
 def find_content(text: str, content: str, start: int) -> int:
     """Returns the first position of `content` in a text from the index `start` on. Returns -1 if there is none."""
-    # The content is usually near, and a search for its first characters is faster than a search for all of them.
+    # The content usually starts close to `start`. A search for its first characters is then faster.
     position = text.find(content[:16], start, start + 2_000)
     if position >= 0 and text.startswith(content, position):
         return position

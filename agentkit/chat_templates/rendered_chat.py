@@ -54,13 +54,13 @@ class RenderedChat:
             that ends the turn (`TemplateReport.ends_with_stop_token`).
         media: Media of the kinds for which the template has a placeholder, in the order of the conversation. All
             other media are in `omitted`.
-        omitted: Blocks that are not in the text. First come the blocks that templates cannot write, and tool calls
-            whose `raw_input` is not the JSON text of `input`. Of such a call, the text has only `input`. Then come
-            the other blocks whose text is missing.
+        omitted: Blocks that are missing from the text, completely or in part. First come the blocks that templates
+            cannot write, and tool calls whose `raw_input` is not the JSON text of `input` (the text then has only
+            `input`). Then come the other blocks whose text is missing.
         prompt_end: End of the prompt, as an index of `text`. If the text ends with a complete reply, the prompt
             ends where this reply starts, usually after a generation prompt such as `<|assistant|>`. Otherwise, the
             index is the length of `text`. None if the start of the reply is unknown.
-        spaced: Places of the texts to which `on_special_tokens="space"` added spaces.
+        spaced_places: Places of the texts to which `on_special_tokens="space"` added spaces.
     """
 
     text: str
@@ -68,6 +68,6 @@ class RenderedChat:
     media: tuple[RenderedMedia, ...] = ()
     omitted: tuple[OmittedBlock, ...] = ()
     prompt_end: int | None = None
-    spaced: tuple[str, ...] = ()
+    spaced_places: tuple[str, ...] = ()
 
     __repr__ = bounded_repr

@@ -53,13 +53,13 @@ def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> fro
         responses = ResponseTemplate(spec)
     except AgentkitError:
         return None
-    losses = {kind for kind in _REPLIES if not _survives(probe, responses, kind)}
-    if "text" not in losses and not _survives_bare(probe, responses):
+    losses = {kind for kind in _REPLIES if not _is_reply_unchanged(probe, responses, kind)}
+    if "text" not in losses and not _is_bare_text_unchanged(probe, responses):
         losses.add("bare text")
     return frozenset(losses)
 
 
-def _survives_bare(probe: TemplateProbe, responses: ResponseTemplate) -> bool:
+def _is_bare_text_unchanged(probe: TemplateProbe, responses: ResponseTemplate) -> bool:
     """Returns True if a reply without `<think></think>` keeps its text, or if the template adds no such tags."""
     prompt = _render(probe, [], add_generation_prompt=True)
     text = _render(probe, [REPLY])
@@ -70,7 +70,7 @@ def _survives_bare(probe: TemplateProbe, responses: ResponseTemplate) -> bool:
     return msg.text != "Replyword" or _render(probe, write_messages([msg]).messages) == prompt + bare
 
 
-def _survives(probe: TemplateProbe, responses: ResponseTemplate, kind: str) -> bool:
+def _is_reply_unchanged(probe: TemplateProbe, responses: ResponseTemplate, kind: str) -> bool:
     """Returns True if parsing and rendering do not change a reply, or if neither template supports its kind."""
     reply, words = _REPLIES[kind]
     prompt = _render(probe, [], add_generation_prompt=True)

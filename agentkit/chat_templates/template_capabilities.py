@@ -36,7 +36,7 @@ def as_capabilities(report: TemplateReport, name: str) -> Capabilities:
             first_user=not report.assistant_first,
             needs_user=report.needs_user,
             # Without a system role, the first user turn contains the system prompt and has no speaker name.
-            speaker_names=report.system and {"user", "assistant"} <= report.names,
+            speaker_names=report.system and {"user", "assistant"} <= report.named_roles,
             speaker_refused="",
         ),
         tools=ToolCapabilities(

@@ -183,7 +183,7 @@ class ChatTemplateFormatter(FormatterBase):
             place = origin if isinstance(origin, str) else format_place(origin)
             raise MessageError(place, error.reason, error.advice) from None
         legal.notes.extend(_list_notes(rendered, msgs))
-        if self.capabilities().turns.speaker_names and "system" not in self.template.check().names:
+        if self.capabilities().turns.speaker_names and "system" not in self.template.check().named_roles:
             legal.notes.extend(_list_omitted_names(msgs))
         if self.response_template is not None:
             self._check_start(self.response_template, rendered.text)
@@ -246,7 +246,7 @@ def _list_notes(rendered: RenderedChat, msgs: Sequence[TracedMessage]) -> Iterat
         index, number = item.path
         block, origin = [*msgs[index].traced_blocks][number]
         yield origin, Note(Disposition.DROPPED, item.reason, lost=block.type != "thinking")
-    for place in rendered.spaced:
+    for place in rendered.spaced_places:
         part = "speaker name" if place.startswith("msgs") and place.endswith(".name") else "text"
         reason = f"a space added inside each control token of the {part}"
         yield _find_origin(place, msgs), Note(Disposition.CARRIED, reason)

@@ -194,18 +194,18 @@ class _MessageWriter:
         self.written.omitted.append(OmittedBlock(path, reason))
 
 
-def adapt_message(message: Mapping[str, Any], needs_parts: bool, text_arguments: bool) -> dict[str, Any]:
+def adapt_message(message: Mapping[str, Any], needs_parts: bool, needs_text_arguments: bool) -> dict[str, Any]:
     """Returns a copy of a message, with the types of values that some templates require.
 
     Args:
         message: Message in the format of `write_messages`.
         needs_parts: True to write string content as a list of one part, and an empty string as an empty list.
-        text_arguments: True to write the arguments of tool calls as JSON text.
+        needs_text_arguments: True to write the arguments of tool calls as JSON text.
     """
     adapted = dict(message)
     if needs_parts and isinstance(message["content"], str):
         adapted["content"] = [{"type": "text", "text": message["content"]}] if message["content"] else []
-    if text_arguments and "tool_calls" in message:
+    if needs_text_arguments and "tool_calls" in message:
         adapted["tool_calls"] = [_write_arguments(call) for call in message["tool_calls"]]
     return adapted
 

@@ -58,7 +58,7 @@ def inspect_template(template: ChatTemplate) -> TemplateReport:
         and probe.writes([USER, REPLY, create_message("assistant", "Otherword"), USER], "Replyword", "Otherword"),
         assistant_first=probe.writes_assistant_first(),
         needs_user=probe.needs_user(),
-        names=probe.find_named_roles(),
+        named_roles=probe.find_named_roles(),
         generation_prompt=probe.render_text([USER]) != probe.render_text([USER], add_generation_prompt=True),
         tools=probe.writes([USER], "probe_tool", tools=[TOOL]) and probe.writes([USER], "Toolword", tools=[TOOL]),
         calls=probe.writes_calls,
@@ -109,13 +109,13 @@ class TemplateProbe:
         return self._writes_plain([USER_WITH_PARTS], "Userword")
 
     @cached_property
-    def text_arguments(self) -> bool:
+    def needs_text_arguments(self) -> bool:
         """True if the template requires the arguments of tool calls as JSON text."""
         messages = [USER, CALL, RESULT]
         if self._writes_plain(messages, "Firstword", needs_parts=self.needs_parts):
             return False
         word = '{"word": "Firstword"}'
-        return self._writes_plain(messages, word, needs_parts=self.needs_parts, text_arguments=True)
+        return self._writes_plain(messages, word, needs_parts=self.needs_parts, needs_text_arguments=True)
 
     def writes_block(self, type_: str) -> bool:
         """Returns True if the template can write blocks of the type `type_`.
@@ -221,9 +221,9 @@ class TemplateProbe:
         messages: Sequence[Mapping[str, Any]],
         word: str,
         needs_parts: bool = False,
-        text_arguments: bool = False,
+        needs_text_arguments: bool = False,
     ) -> bool:
-        adapted = [adapt_message(message, needs_parts, text_arguments) for message in messages]
+        adapted = [adapt_message(message, needs_parts, needs_text_arguments) for message in messages]
         return word in (self._render(adapted) or Rendering("")).text
 
     def render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
@@ -232,8 +232,10 @@ class TemplateProbe:
         `others` can have `tools` and further variables of the template.
         """
         has_calls = any("tool_calls" in message for message in messages)
-        text_arguments = has_calls and self.text_arguments
-        return self._render([adapt_message(item, self.needs_parts, text_arguments) for item in messages], **others)
+        needs_text_arguments = has_calls and self.needs_text_arguments
+        return self._render(
+            [adapt_message(item, self.needs_parts, needs_text_arguments) for item in messages], **others
+        )
 
     def _render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
         template = self._template

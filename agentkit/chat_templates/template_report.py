@@ -20,8 +20,8 @@ class TemplateReport:
             assistant in a row.
         assistant_first: True if the template writes a conversation that starts with a message of an assistant.
         needs_user: True if the template writes some messages only if there is also a message of a user.
-        names: Roles of the messages that the template writes with the name of the speaker. `assistant` is not
-            among them if the template omits the name in messages with tool calls.
+        named_roles: Roles of the messages that the template writes with the name of the speaker. `assistant` is
+            not among them if the template omits the name in messages with tool calls.
         generation_prompt: True if `add_generation_prompt` changes the text.
         tools: True if the template writes the declarations of tools.
         calls: True if the template writes tool calls.
@@ -60,7 +60,7 @@ class TemplateReport:
     consecutive_roles: bool
     assistant_first: bool
     needs_user: bool
-    names: frozenset[str]
+    named_roles: frozenset[str]
     generation_prompt: bool
     tools: bool
     calls: bool

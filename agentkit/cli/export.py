@@ -214,8 +214,8 @@ class _Export:
         parts = self._tokenize(sample)
         rows = [encode_row(row) for row in self._writer.write(sample)]
         for part in parts:
-            self.summary.trained += part.trained
-            self.summary.cut += self.max_tokens is not None and len(part.ids) > self.max_tokens
+            self.summary.trained_tokens += part.trained
+            self.summary.too_long += self.max_tokens is not None and len(part.ids) > self.max_tokens
             for place, reason in part.losses:
                 self.summary.add_loss(place, reason)
         return rows

@@ -20,17 +20,17 @@ class ExportSummary:
 
     Attributes:
         samples: Number of exported samples.
-        trained: Number of trained tokens.
-        cut: Number of samples with more than `--max-tokens` tokens. If `split_rewritten` splits a sample, each
-            part counts as a sample.
+        trained_tokens: Number of trained tokens.
+        too_long: Number of samples with more than `--max-tokens` tokens. If `split_rewritten` splits a sample,
+            each part counts as a sample.
         refused: Number of logs, conversations and samples with an error.
         losses: Number of parts that the format cannot represent, or that the template does not write.
         reasons: Number of losses by reason, for at most 20 reasons.
     """
 
     samples: int = 0
-    trained: int = 0
-    cut: int = 0
+    trained_tokens: int = 0
+    too_long: int = 0
     refused: int = 0
     losses: int = 0
     reasons: Counter[str] = field(default_factory=Counter[str])
@@ -47,7 +47,7 @@ class ExportSummary:
         Args:
             has_tokens: True if the tokens of the samples were counted.
         """
-        trained = f", {self.trained:,} trained tokens, {self.cut:,} cut" if has_tokens else ""
+        trained = f", {self.trained_tokens:,} trained tokens, {self.too_long:,} cut" if has_tokens else ""
         refused = f"{self.refused:,} refused, {self.losses:,} losses"
         sys.stderr.write(f"{self.samples:,} samples{trained}, {refused}\n")
         for reason, count in self.reasons.most_common():

@@ -33,7 +33,7 @@ COUNT_ITEM: Final = "count item"  # filter name with a space, so that templates 
 _Check: TypeAlias = Callable[..., Any]
 
 _CONTAINERS: Final[Any] = (list, tuple, dict, range)
-_FREE: Final = frozenset({"attr", "count", "d", "default", "first", "last", "length", "trim"})
+_UNLIMITED_FILTERS: Final = frozenset({"attr", "count", "d", "default", "first", "last", "length", "trim"})
 """Filters without added limits: they use only small values, or count their steps themselves."""
 _WRITERS: Final = frozenset({"json", "string", "tojson", "yaml"})
 """Filters that write a value as text. Only the text is counted, because the text is larger than the value."""
@@ -47,7 +47,7 @@ _COMPARISONS: Final = frozenset(
 def limit_filters(environment: Environment) -> None:
     """Adds limits to the filters and tests that read or create large values in a Jinja environment."""
     filters, tests = environment.filters, environment.tests
-    for name in filters.keys() - _FREE:
+    for name in filters.keys() - _UNLIMITED_FILTERS:
         filters[name] = _limit_filter(name, filters[name])
     for name in _COMPARISONS:
         tests[name] = _limit_test(tests[name])

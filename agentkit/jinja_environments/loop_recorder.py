@@ -54,15 +54,15 @@ class _Loop(NamedTuple):
         loop_index: Index of the loop among the recorded loops of the template.
         body: Function that runs the body of the loop, and returns the text.
         values: Values of the variables that the body can read and whose values can differ between runs.
-        loop_key: Type and start of the items, and `values` as `as_comparable` returns them. If two runs have equal
-            keys, they can share iterations.
+        reuse_key: Type and start of the items, and `values` as `as_comparable` returns them. If two runs have
+            equal keys, they can share iterations.
     """
 
     items: RecordedItems
     loop_index: int
     body: Callable[..., str]
     values: tuple[Any, ...]
-    loop_key: tuple[Any, ...]
+    reuse_key: tuple[Any, ...]
 
 
 class _Run(NamedTuple):
@@ -172,8 +172,8 @@ class LoopRecorder(TraceRecorder):
 
     def add_loop(self, items: RecordedItems, loop_index: int, body: Any, values: tuple[Any, ...]) -> None:
         """Runs a loop over messages. See `_Loop` for the arguments."""
-        loop_key = (type(items), items.start, *map(self.as_comparable, values))
-        loop = _Loop(items, loop_index, body, values, loop_key)
+        reuse_key = (type(items), items.start, *map(self.as_comparable, values))
+        loop = _Loop(items, loop_index, body, values, reuse_key)
         self._end_part()
         self._pieces.append(self._run_loop(loop))
         self._parts += [loop, self.start_part()]
@@ -201,13 +201,13 @@ class LoopRecorder(TraceRecorder):
         """
         best, most = None, 0
         for record in self._records[loop.loop_index]:
-            if record.loop_key == loop.loop_key:
+            if record.reuse_key == loop.reuse_key:
                 count = self._count_skippable(record, min(needed, len(record.ends) - 1))
                 if count >= most:
                     best, most = record, count
                 if count == needed:
                     break
-        return best or LoopRecord(loop.loop_key), most
+        return best or LoopRecord(loop.reuse_key), most
 
     def _count_skippable(self, record: LoopRecord, count: int) -> int:
         """Returns how many of the first `count` iterations of a record the rendering can skip."""

@@ -69,7 +69,7 @@ class LoopRecord:
     """Iterations of a loop. The item with index `n` of each list describes the first `n` iterations together.
 
     Attributes:
-        loop_key: Values that the loop can read. See `_Loop` in `loop_recorder`.
+        reuse_key: Values that the loop can read. See `_Loop` in `loop_recorder`.
         text: Text of all iterations.
         ends: Length of the text that these iterations print.
         message_counts: Numbers of messages for which these iterations would do the same.
@@ -77,19 +77,19 @@ class LoopRecord:
         writes: Attributes that these iterations set, and their values.
     """
 
-    loop_key: tuple[Any, ...]
+    reuse_key: tuple[Any, ...]
     text: str = ""
     ends: list[int] = field(default_factory=lambda: [0])
     message_counts: list[ValueRange] = field(default_factory=lambda: [_ALL])
     conditions: list[dict[Attribute, Any]] = field(default_factory=lambda: [{}])
     writes: list[dict[Attribute, Any]] = field(default_factory=lambda: [{}])
-    _result: tuple[str | None, int, bool] = (None, 0, False)
+    _last_match: tuple[str | None, int, bool] = (None, 0, False)
 
     def copy_start(self, count: int) -> LoopRecord:
         """Returns a record of the first `count` iterations."""
         lists: list[Any] = [self.ends, self.message_counts, self.conditions, self.writes]
         starts = [items[: count + 1] for items in lists]
-        return LoopRecord(self.loop_key, self.text[: self.ends[count]], *starts)
+        return LoopRecord(self.reuse_key, self.text[: self.ends[count]], *starts)
 
     def add(self, trace: Trace, size: int) -> None:
         """Adds the next iteration, which printed `size` characters. The caller adds the characters to `text`."""
@@ -108,9 +108,9 @@ class LoopRecord:
 
     def is_in(self, text: str, position: int) -> bool:
         """Returns True if `text` contains the text of all iterations at `position`. Stores the last result."""
-        if self._result[0] is not text or self._result[1] != position:
-            self._result = text, position, text.startswith(self.text, position)
-        return self._result[2]
+        if self._last_match[0] is not text or self._last_match[1] != position:
+            self._last_match = text, position, text.startswith(self.text, position)
+        return self._last_match[2]
 
 
 def _merge(condition: Any, other: Any) -> Any:

@@ -98,9 +98,9 @@ class PrefixRenderer:
         return "".join(map(str, self._list_pieces(count, add_generation_prompt)))
 
     def find_end(
-        self, text: str, count: int, *, add_generation_prompt: bool = False, suffix: str = ""
+        self, text: str, count: int, *, add_generation_prompt: bool = False, removed_suffix: str = ""
     ) -> int | None:
-        """Returns the length of the text of the first messages without `suffix`.
+        """Returns the length of the text of the first messages, without the removed suffix.
 
         Returns None if `text` does not start with this text.
 
@@ -108,16 +108,16 @@ class PrefixRenderer:
             text: Text that is compared with the text of the first messages.
             count: Number of messages, as for `render`.
             add_generation_prompt: As for `render`.
-            suffix: Text that is removed from the end of the text of the first messages. If the text has
+            removed_suffix: Text that is removed from the end of the text of the first messages. If the text has
                 another end, the result is None.
         """
         pieces, position = self._list_pieces(count, add_generation_prompt), 0
-        if suffix:
-            pieces = pieces if str(pieces[-1]).endswith(suffix) else ["".join(map(str, pieces))]
+        if removed_suffix:
+            pieces = pieces if str(pieces[-1]).endswith(removed_suffix) else ["".join(map(str, pieces))]
             last = str(pieces[-1])
-            if not last.endswith(suffix):
+            if not last.endswith(removed_suffix):
                 return None
-            pieces[-1] = last.removesuffix(suffix)
+            pieces[-1] = last.removesuffix(removed_suffix)
         for piece in pieces:
             if not (text.startswith(piece, position) if isinstance(piece, str) else piece.is_in(text, position)):
                 return None

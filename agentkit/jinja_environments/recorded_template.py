@@ -10,7 +10,7 @@ the filters contain a space, so templates cannot call them.)
 
 The inner loop `{% for n in messages[loop.index:] %}{{ n.role }}{% endfor %}` becomes:
 
-    {% for n in messages[loop.index:] | walk_messages %}{{ n.role }}{{ "" | count_change }}{% endfor %}
+    {% for n in messages[loop.index:] | iterate_items %}{{ n.role }}{{ "" | count_change }}{% endfor %}
 
 The recorder yields the messages, and stores for how many messages the inner loop does the same. This is needed for
 templates that look ahead (20 of the 72 templates of trl 1.16). In both kinds of loops, `range(messages | length)`
@@ -42,7 +42,7 @@ from agentkit.jinja_environments.trace_recorder import COMPARISONS
 __all__ = ["compile_recorded"]
 
 _ADD_LOOP: Final = "add loop"  # filter names with a space, so that templates cannot call the filters
-_WALK: Final = "walk messages"
+_ITERATE: Final = "iterate items"
 _LIST_INDEXES: Final = "list indexes"
 _COUNT_CHANGE: Final = "count change"
 _COMPARE: Final = "compare attribute"
@@ -61,9 +61,9 @@ def _add_loop(items: Any, body: Any, loop_index: int, *values: Any) -> str:
     return ""
 
 
-def _walk(items: Iterable[Any]) -> Iterable[Any]:
+def _iterate_items(items: Iterable[Any]) -> Iterable[Any]:
     """Returns the items of an inner loop. For messages, the recorder yields the items."""
-    return items.recorder.walk(items) if isinstance(items, RecordedItems) else items
+    return items.recorder.iterate_items(items) if isinstance(items, RecordedItems) else items
 
 
 def _list_indexes(items: Any, low: int) -> IndexView | range:
@@ -88,7 +88,7 @@ _ENVIRONMENT: Final[Any] = model_environment()
 _ENVIRONMENT.filters.update(
     {
         _ADD_LOOP: _add_loop,
-        _WALK: _walk,
+        _ITERATE: _iterate_items,
         _LIST_INDEXES: _list_indexes,
         _COUNT_CHANGE: pass_context(_count_change),
         _COMPARE: pass_context(_compare),
@@ -176,14 +176,14 @@ def _find_loops(body: list[Any], views: set[str]) -> Iterator[tuple[list[Any], i
         elif (
             isinstance(node, nodes.For)
             and isinstance(node.target, nodes.Name)
-            and _can_walk(node, views)
+            and _is_message_loop(node, views)
             and not any(node.find_all((nodes.Macro, nodes.Break, nodes.Continue)))
         ):
             yield body, index
 
 
-def _can_walk(loop: nodes.For, views: set[str]) -> bool:
-    """Returns True for a loop over messages, without condition, `else` and recursion.
+def _is_message_loop(loop: nodes.For, views: set[str]) -> bool:
+    """Returns True if a loop iterates over messages, and has no condition, no `else` and no recursion.
 
     Slices with an end or a step, such as `messages[:2]` or `messages[::-1]`, are excluded.
     """
@@ -237,7 +237,7 @@ class _TreeRewriter:
             return self._replace_comparison(node)
         if (
             isinstance(node, nodes.For)
-            and _can_walk(node, self._names.views)
+            and _is_message_loop(node, self._names.views)
             and not any(node.find_all(nodes.Break))
         ):
             self._replace_inner(node)
@@ -252,7 +252,7 @@ class _TreeRewriter:
         owners = {id(item.node) for item in read}
         names = [name for node in loop.body for name in node.find_all(nodes.Name) if name.name == "loop"]
         if all(id(name) in owners for name in names):
-            loop.iter = nodes.Filter(self._as_view(loop.iter), _WALK, [], [], None, None, lineno=loop.lineno)
+            loop.iter = nodes.Filter(self._as_view(loop.iter), _ITERATE, [], [], None, None, lineno=loop.lineno)
             for output in [item for node in loop.body for item in _find_outputs(node)]:
                 output.nodes.append(nodes.Filter(nodes.Const(""), _COUNT_CHANGE, [], [], None, None))
 

@@ -31,7 +31,7 @@ from agentkit.jinja_environments.limits import (
 from agentkit.jinja_environments.namespaces import MISSING, Namespace
 from agentkit.jinja_environments.operators import OPERATORS, check_brace_format, join_pieces
 from agentkit.jinja_environments.template_code import BoundedCode, count_bodies
-from agentkit.jinja_environments.text_methods import DICT_NAMES, REFUSED_METHODS, call_text_method
+from agentkit.jinja_environments.text_methods import DICT_ATTRIBUTES, REFUSED_METHODS, call_text_method
 
 __all__ = ["BoundedEnvironment", "PromptEnvironment"]
 
@@ -112,7 +112,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is DICT:
-            if attribute not in DICT_NAMES:
+            if attribute not in DICT_ATTRIBUTES:
                 return obj[attribute] if attribute in obj else self.undefine(obj, attribute)
             if attribute in _DICT_METHODS:
                 return getattr(obj, attribute)
@@ -127,7 +127,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         if type(obj) is DICT and type(argument) is str:
             if argument in obj:
                 return obj[argument]
-            if argument not in DICT_NAMES:
+            if argument not in DICT_ATTRIBUTES:
                 return self.undefine(obj, argument)
         elif type(obj) is str and type(argument) is str and argument not in _TEXT_NAMES:
             return self.undefine(obj, argument)

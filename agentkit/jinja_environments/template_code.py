@@ -27,7 +27,7 @@ from jinja2.compiler import CodeGenerator, Frame, operators
 from agentkit.jinja_environments.generation_spans import SPAN_END, SPAN_START
 from agentkit.jinja_environments.limited_filters import COUNT_ITEM
 from agentkit.jinja_environments.limits import check_bits
-from agentkit.jinja_environments.text_methods import DICT_NAMES, FREE_METHODS, TEXT_METHODS
+from agentkit.jinja_environments.text_methods import DICT_ATTRIBUTES, FREE_METHODS, TEXT_METHODS
 
 __all__ = ["BoundedCode", "count_bodies"]
 
@@ -134,7 +134,7 @@ class BoundedCode(CodeGenerator):
             value = self.temporary_identifier()
             self._write_call(f"({value}.{name} if type({value} := ", frame, node.node)
             self.write(f" is LoopContext else environment.getattr({value}, {name!r}))")
-        elif name not in DICT_NAMES:
+        elif name not in DICT_ATTRIBUTES:
             self._write_key(node.node, name, "environment.getattr", frame)
         else:
             super().visit_Getattr(node, frame)

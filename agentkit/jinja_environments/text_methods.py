@@ -7,7 +7,7 @@ from typing import Any, Final
 from agentkit.jinja_environments.limits import check_size, check_widths, count_read, measure
 
 __all__ = [
-    "DICT_NAMES",
+    "DICT_ATTRIBUTES",
     "FREE_METHODS",
     "REFUSED_METHODS",
     "TEXT_METHODS",
@@ -16,7 +16,7 @@ __all__ = [
     "check_replace",
 ]
 
-DICT_NAMES: Final = frozenset(dir(dict))
+DICT_ATTRIBUTES: Final = frozenset(dir(dict))
 """Names of the attributes of dicts. In a chat template, `message.items` is a method and not the value of a key."""
 FREE_METHODS: Final = {"endswith": "str", "get": "dict", "startswith": "str"}
 """Methods that read only a small part of their value if the arguments are constants.

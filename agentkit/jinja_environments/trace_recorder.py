@@ -87,7 +87,7 @@ class TraceRecorder:
         self.trace.limit_message_counts(ValueRange(self.length, self.length))
         return self.length
 
-    def walk(self, items: RecordedItems) -> Iterator[Any]:
+    def iterate_items(self, items: RecordedItems) -> Iterator[Any]:
         """Yields the items of an inner loop.
 
         When the loop ends, adds a condition to the trace: the numbers of messages for which the loop prints and

@@ -46,9 +46,9 @@ class _Legalizing:
     """Working state of `legalize_content`.
 
     Attributes:
-        features: The bits of `Feature` for messages that the rules may change.
+        features: Bits of `Feature`. The rules may change a message only if the message has one of these bits.
         cache_key: The key under which rewritten messages are cached on the original messages.
-        promoted: The media that the next separate user turn will contain.
+        promoted: Media that were removed from their messages. The next added user turn will contain these media.
         legal_messages: Maps message indexes to rewritten messages with media. The media limits of the whole
             request are not yet applied to these messages.
         changes: Maps message indexes to the changes that the media limits of the whole request require.

@@ -108,8 +108,10 @@ _BLANKS, _BACKSLASHES, _NAME = 0, 1, 3
 class _LineStart:
     """Start of a line, up to the first character that shows whether the line begins with a marker.
 
+    The text after a marker on the same line is treated as a line of its own.
+
     Attributes:
-        can_open: True if a marker opens a section. False for the text after a marker on the same line.
+        can_open: True if a marker at this position opens a section. False directly after a marker.
         is_marker: True if the line begins with a marker. Backslashes may precede the marker. None until it is
             known whether the line begins with a marker.
     """

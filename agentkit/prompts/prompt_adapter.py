@@ -215,10 +215,10 @@ class PromptAdapter(Adapter):
         msgs += self.format_demos(shown, examples)
         msgs += self.format_conversation_history(shown, values)
         for index, item in enumerate(history):
-            msgs += turns.format_entry(prompt, item, f"history[{index}]")
+            msgs += turns.format_history_item(prompt, item, f"history[{index}]")
         msgs += [replace(msg, pinned=True) for msg in prompt.render_user()]
         for index, item in enumerate(get_prefix(shown, values)):
-            msgs += turns.format_entry(prompt, item, f"{signature.__name__}.prefix[{index}]")
+            msgs += turns.format_history_item(prompt, item, f"{signature.__name__}.prefix[{index}]")
         return msgs
 
     def conversation(

@@ -64,7 +64,7 @@ class PromptTurns:
         if _has_inputs(self.signature, example):
             yield from prompt.render_user()
         for index, item in enumerate(get_prefix(self.signature, values)):
-            yield from self.format_entry(prompt, item, f"{place}.inputs.prefix[{index}]")
+            yield from self.format_history_item(prompt, item, f"{place}.inputs.prefix[{index}]")
         if _has_answer(self.signature, example):
             reply = self.write_reply(example, found, place)
             yield reply
@@ -118,11 +118,11 @@ class PromptTurns:
                 msgs.append(Msg("tools", results, "user"))
         return msgs
 
-    def format_entry(self, prompt: PromptTexts, item: HistoryItem, place: str) -> Iterable[Msg]:
-        """Returns the messages of one entry of the history or of the input `prefix`.
+    def format_history_item(self, prompt: PromptTexts, item: HistoryItem, place: str) -> Iterable[Msg]:
+        """Returns the messages of one item of the history or of the input `prefix`.
 
         Raises:
-            OptionError: The entry is not a message, an example or feedback.
+            OptionError: The item is not a message, an example or feedback.
         """
         if isinstance(item, Msg):
             return [item]

@@ -101,7 +101,7 @@ def _convert_model(model: BaseModel, place: str, depth: int) -> Any:
         dumped = dump_model(model)
         non_defaults = dump_model(model, exclude_defaults=True)
     except (ValueError, RecursionError) as error:
-        reason = f"the model {type(model).__name__} cannot be written as JSON ({error})"
+        reason = f"the pydantic model {type(model).__name__} cannot be written as JSON ({error})"
         raise OptionError(place, reason, "Pass JSON values, pydantic models or dataclasses.") from None
     if not isinstance(dumped, dict):
         return dumped

@@ -78,7 +78,7 @@ def _read_text(value: object, value_type: ValueType, is_json: bool) -> Any:
         value = read_json(value) if is_special(value) else unescape_text(value, is_special)
     elif value_type.base is str and not isinstance(value, str):
         value = str(value)
-    return value_type.validate(value) if value_type.has_constraints else value
+    return value_type.validate(value) if value_type.needs_validation else value
 
 
 def _read_code(value: object, value_type: ValueType, is_json: bool) -> Any:

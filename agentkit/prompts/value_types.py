@@ -48,7 +48,7 @@ class ValueType:
     members: tuple[Any, ...] = ()
 
     @cached_property
-    def has_constraints(self) -> bool:
+    def needs_validation(self) -> bool:
         """True if the type is not plain `str`, so that pydantic must validate even a text."""
         return self.annotation is not str
 

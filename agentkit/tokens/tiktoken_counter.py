@@ -31,7 +31,8 @@ from agentkit.tokens.text_counters import Overheads, TextTokenCounter
 
 __all__ = ["TiktokenCounter"]
 
-# Numbers of tokens around texts. Source: OpenAI's cookbook, how_to_count_tokens_with_tiktoken.
+# Numbers of tokens that the chat format adds to each message, reply, name and tool.
+# Source: OpenAI's cookbook, how_to_count_tokens_with_tiktoken.
 _TURN: Final = 3
 _REPLY: Final = 3
 _SPEAKER: Final = 1

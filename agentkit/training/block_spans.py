@@ -43,16 +43,16 @@ def find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> d
         MessageError: The template refuses the conversation without one of the blocks.
     """
     spans: dict[int, Span] = {}
-    previous = (0, 0)
+    previous_span = (0, 0)
     for number in range(max(numbers, default=-1) + 1):
         try:
-            span = _find_part(rendered, index, [number], previous)
+            span = _find_part(rendered, index, [number], previous_span)
         except MessageError:
             if number in numbers:
                 raise
             continue
         if span:
-            spans[number] = previous = span
+            spans[number] = previous_span = span
     return {number: span for number, span in spans.items() if number in numbers}
 
 
@@ -112,7 +112,7 @@ def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int
 
     Args:
         rendered: Rendered conversation.
-        places: Indexes of the thinking blocks of each reply with thinking, by the index of the message.
+        places: Maps the message index of each reply with thinking to the indexes of its thinking blocks.
 
     Returns:
         A list with the span of the thinking of each reply in `places`, or None for a reply whose thinking the
@@ -135,8 +135,8 @@ def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int
     for index, (start, end), (first, last) in zip(rendered.all_replies, turns, other_turns, strict=True):
         text, other_text = rendered.text[start:end], other.text[first:last]
         if index in places:
-            floor = max(rendered.find_reply_spans(index)[0][0] - start, 0)
-            span = find_difference(text, other_text, _get_content(rendered, index, places[index]), [floor])
+            reply_start = max(rendered.find_reply_spans(index)[0][0] - start, 0)
+            span = find_difference(text, other_text, _get_content(rendered, index, places[index]), [reply_start])
             spans.append(span and (start + span[0], start + span[1]))
         elif text != other_text:
             return None
@@ -155,10 +155,13 @@ def _list_texts_between(text: str, spans: Sequence[Span]) -> list[str]:
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _find_part(rendered: ReplySpans, index: int, numbers: Collection[int], previous: Span = (0, 0)) -> Span | None:
+def _find_part(
+    rendered: ReplySpans, index: int, numbers: Collection[int], previous_span: Span = (0, 0)
+) -> Span | None:
     other = _render_without(rendered, index, numbers)
-    floors = [start for start, _ in rendered.list_replies() if index in rendered.all_replies]
-    return find_difference(rendered.text, other, _get_content(rendered, index, numbers), floors, previous)
+    content = _get_content(rendered, index, numbers)
+    reply_starts = [start for start, _ in rendered.list_replies() if index in rendered.all_replies]
+    return find_difference(rendered.text, other, content, reply_starts, previous_span)
 
 
 def _render_without(rendered: ReplySpans, index: int, numbers: Collection[int]) -> str:

@@ -77,7 +77,7 @@ class LogSamples(Iterator[Sample]):
         prompts = self._prompts.get(reply.name)
         if prompts is not None:
             prompt = prompts.build(before)
-            before, tools, reply = list(prompt.msgs), prompt.tools, prompts.fit_reply(reply)
+            before, tools, reply = list(prompt.msgs), prompt.tools, prompts.adapt_reply(reply)
         weights: list[MessageWeight] = [0 if is_reply(msg) else None for msg in before]
         source = f"msgs[{index}]"
         ids = find_token_ids(reply, source)

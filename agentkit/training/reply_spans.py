@@ -33,10 +33,13 @@ _TAIL: Final = 500
 
 
 class _ReplySpan(NamedTuple):
-    """Span of a reply. `is_served` is True if the text before the reply is the prompt that the model received."""
+    """Span of a reply.
+
+    `has_served_prompt` is True if the text before the reply is the prompt that the model received.
+    """
 
     span: Span
-    is_served: bool
+    has_served_prompt: bool
 
 
 @dataclass
@@ -55,10 +58,10 @@ class ReplySpans(SampleText):
             return ()
         spans = [span for span in self.rendering.spans if span[0] < span[1]]
         if spans and self.template.check().ends_with_stop_token is False:
-            return tuple((start, self._include_stop(end)) for start, end in spans)
+            return tuple((start, self._extend_to_stop(end)) for start, end in spans)
         return tuple(spans)
 
-    def _include_stop(self, end: int) -> int:
+    def _extend_to_stop(self, end: int) -> int:
         stop, position = self.template.check().stop_token, skip_space(self.text, end)
         return position + len(stop) if stop and self.text.startswith(stop, position) else end
 
@@ -200,7 +203,7 @@ class ReplySpans(SampleText):
     def _find_end(self, index: int) -> int:
         if index + 1 == len(self.sample.msgs):
             return len(self.text)
-        end = self.match_start(self.text, index + 1)
+        end = self.find_prefix_end(self.text, index + 1)
         if end is not None:
             return end
         text = self._render_end(index)
@@ -214,7 +217,7 @@ class ReplySpans(SampleText):
         Removes white space, the eos token and the bos token from the end, because some templates write them only
         after the last message.
         """
-        text = self.render_start(index + 1).rstrip()
+        text = self.render_prefix(index + 1).rstrip()
         for name in ("eos_token", "bos_token"):
             text = text.removesuffix(self.template.special_tokens.get(name) or "").rstrip()
         return text
@@ -224,7 +227,7 @@ class ReplySpans(SampleText):
 
         The function compares only the last characters, which is faster than `_find_end`.
         """
-        tails = (self.longer or self).tails
+        tails = (self.longer_sample or self)._tail_cache
         if index not in tails:
             text = self._render_end(index)
             start = max(len(text) - _TAIL, 0)
@@ -251,11 +254,11 @@ class ReplySpans(SampleText):
 
     def is_unchanged(self, index: int) -> bool:
         """Returns True if later messages change neither the text of a reply nor the text before the reply."""
-        if self.longer is not None and not self._has_tail(index):
+        if self.longer_sample is not None and not self._has_tail(index):
             return False
         try:
             if index:
-                return self._find_span(index).is_served
+                return self._find_span(index).has_served_prompt
             self._find_end(index)
         except MessageError:
             return False

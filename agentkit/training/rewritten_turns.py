@@ -60,7 +60,7 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
             parts.append(_train_only(spans.sample, unchanged))
             remaining = [index for index in remaining if index not in unchanged]
         if remaining:
-            spans = ReplySpans(_cut(sample, remaining[-1] + 1), template, longer=whole)
+            spans = ReplySpans(_cut(sample, remaining[-1] + 1), template, longer_sample=whole)
     return parts[::-1] if parts else [sample]
 
 

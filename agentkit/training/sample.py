@@ -195,7 +195,9 @@ def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, .
         numbers = tuple(ids)
         if not numbers:
             raise OptionError(
-                place, "the list of token ids is empty", "Remove the index to encode the text of the reply."
+                place,
+                "the list of token ids is empty",
+                "Remove this entry. The text of the reply is then encoded.",
             )
         if not all(isinstance(number, int) and number >= 0 for number in numbers):
             raise OptionError(

@@ -53,13 +53,13 @@ class SampleText:
     Attributes:
         sample: The sample.
         template: Chat template of the model.
-        longer: Rendered sample that begins with the messages of this sample, and has more messages. Its
-            renderings are reused for this sample. None if there is no such sample.
+        longer_sample: Rendered sample that begins with the messages of this sample, and has more messages.
+            Its renderings are reused for this sample. None if there is no such sample.
     """
 
     sample: Sample
     template: ChatTemplate
-    longer: SampleText | None = None
+    longer_sample: SampleText | None = None
 
     @cached_property
     def variables(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class SampleText:
     def rendering(self) -> Rendering:
         """The rendered conversation."""
         check_separate_results(self.sample)
-        if self._prefixes is None or self.longer is not None:
+        if self._prefixes is None or self.longer_sample is not None:
             return self.render(self.sample.msgs)
         return self._prefixes.rendering
 
@@ -110,7 +110,7 @@ class SampleText:
         try:
             if self.last_prompt and self.last_prompt.is_served:
                 return None
-            opened = self.render_start(index, is_open=True)
+            opened = self.render_prefix(index, is_open=True)
         except TemplateError:
             return None
         span = self._list_loop_spans(len(self.sample.msgs)).get(index)
@@ -132,24 +132,26 @@ class SampleText:
         options: dict[str, Any] = {"tools": self.sample.tools, "add_generation_prompt": is_open, **self.variables}
         return self.template.render_text(msgs, **options)
 
-    def render_start(self, count: int, *, is_open: bool = False) -> str:
+    def render_prefix(self, count: int, *, is_open: bool = False) -> str:
         """Returns the text of the first `count` messages of the sample."""
         if self._repeated_prefixes is None:
             return self.render(self.sample.msgs[:count], is_open=is_open).text
-        return self._repeated_prefixes.render(self._counts[count], add_generation_prompt=is_open)
+        return self._repeated_prefixes.render(self._message_counts[count], add_generation_prompt=is_open)
 
-    def match_start(self, text: str, count: int, *, is_open: bool = False, suffix: str = "") -> int | None:
+    def find_prefix_end(
+        self, text: str, count: int, *, is_open: bool = False, removed_suffix: str = ""
+    ) -> int | None:
         """Returns the position in `text` at which the text of the first `count` messages ends.
 
-        `suffix` is first removed from the end of the messages' text. Returns None if this text does not end with
-        `suffix`, or if `text` does not start with the shortened text.
+        `removed_suffix` is first removed from the end of the messages' text. Returns None if this text does not
+        end with `removed_suffix`, or if `text` does not start with the shortened text.
         """
         if self._repeated_prefixes is None:
-            start = self.render_start(count, is_open=is_open)
-            length = len(start) - len(suffix)
-            return length if start.endswith(suffix) and text.startswith(start[:length]) else None
+            start = self.render_prefix(count, is_open=is_open)
+            length = len(start) - len(removed_suffix)
+            return length if start.endswith(removed_suffix) and text.startswith(start[:length]) else None
         return self._repeated_prefixes.find_end(
-            text, self._counts[count], add_generation_prompt=is_open, suffix=suffix
+            text, self._message_counts[count], add_generation_prompt=is_open, removed_suffix=removed_suffix
         )
 
     @cached_property
@@ -162,7 +164,7 @@ class SampleText:
         return self._prefixes if len(self.all_replies) > 1 else None
 
     @cached_property
-    def _counts(self) -> list[int]:
+    def _message_counts(self) -> list[int]:
         """Numbers of messages that the template reads for the first 0, 1, 2 … messages of the sample.
 
         The template reads each tool result as a separate message.
@@ -172,8 +174,8 @@ class SampleText:
     @cached_property
     def _prefixes(self) -> PrefixRenderer | None:
         """Renderer of the first messages, for many numbers of messages. None if the template is a function."""
-        if self.longer is not None:
-            return self.longer._prefixes
+        if self.longer_sample is not None:
+            return self.longer_sample._prefixes
         if self.template.function is not None:
             return None
         return self.template.create_prefix_renderer(self.sample.msgs, tools=self.sample.tools, **self.variables)
@@ -186,10 +188,10 @@ class SampleText:
         """
         if self._prefixes is None:
             return {}
-        spans = self._prefixes.list_spans(self._counts[count], add_generation_prompt=is_open)
+        spans = self._prefixes.list_spans(self._message_counts[count], add_generation_prompt=is_open)
         written: dict[int, Span] = {}
         for index in range(count):
-            first, last = self._counts[index], self._counts[index + 1] - 1
+            first, last = self._message_counts[index], self._message_counts[index + 1] - 1
             if first in spans and last in spans:
                 written[index] = spans[first][0], spans[last][1]
         return written
@@ -216,9 +218,9 @@ class SampleText:
         end, is_whole = None, True
         # If the generation prompt opens thinking, templates omit this opening before replies without thinking.
         first, *others = self.generation_prompts or ("",)
-        start = self.match_start(text, index, is_open=True, suffix=first) if others else None
+        start = self.find_prefix_end(text, index, is_open=True, removed_suffix=first) if others else None
         if start is None:
-            end = self.match_start(text, index, is_open=True)
+            end = self.find_prefix_end(text, index, is_open=True)
         elif prompt := next((prompt for prompt in self.generation_prompts if text.startswith(prompt, start)), ""):
             end, is_whole = start + len(prompt), prompt == first or index not in (self.sample.tokens or {})
         if end is None:
@@ -228,6 +230,6 @@ class SampleText:
         return ReplyPrompt(end, is_whole and (further is None or further[1] == end))
 
     @cached_property
-    def tails(self) -> dict[int, tuple[int, str]]:
-        """Cache: position and text of the last characters up to a message, by the index of the message."""
+    def _tail_cache(self) -> dict[int, tuple[int, str]]:
+        """Position and text of the last characters up to a message, by the index of the message."""
         return {}

@@ -99,7 +99,7 @@ class ServedPrompts:
         with start_blocking_portal() as portal:  # works with and without a running event loop
             return portal.call(run)
 
-    def fit_reply(self, msg: Msg) -> Msg:
+    def adapt_reply(self, msg: Msg) -> Msg:
         """Returns a reply with call ids that the target accepts, and without opaque and invalid blocks."""
         rules = self._formatter.capabilities()
         blocks: list[Block] = []

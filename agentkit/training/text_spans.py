@@ -75,7 +75,7 @@ def count_common_end(text: str, other: str) -> int:
 
 
 def find_difference(
-    text: str, other: str, content: str, floors: Sequence[int], previous: Span = (0, 0)
+    text: str, other: str, content: str, start_limits: Sequence[int], previous_span: Span = (0, 0)
 ) -> Span | None:
     """Returns the span of the part of `text` that is missing or different in `other`.
 
@@ -89,31 +89,31 @@ def find_difference(
         text: Text with the part.
         other: Text without the part.
         content: Text that the part should contain, such as the text of a block.
-        floors: Positions in `text`, such as the starts of replies. The part does not begin before the last of
-            these positions that is at or before the first difference between the texts.
-        previous: Span of the previous block. The part does not begin before the end of this span, unless the
-            template also omits the previous block in `other`. The span is then not included in the result.
+        start_limits: Positions in `text`, such as the starts of replies. The part does not begin before the last
+            of these positions that is at or before the first difference between the texts.
+        previous_span: Span of the previous block. The part does not begin before the end of this span, unless
+            the template also omits the previous block in `other`. The span is then not included in the result.
     """
     start = count_common_start(text, other)
     length = len(text) - len(other)
     common_end = min(count_common_end(text, other), len(other) - start)
     if length <= 0 or common_end < len(other) - start:
         end = len(text) - common_end
-        if previous[0] <= start < previous[1]:
-            start = previous[1]
+        if previous_span[0] <= start < previous_span[1]:
+            start = previous_span[1]
         return (start, end) if start < end else None
-    floor = max((floor for floor in floors if floor <= start), default=0)
-    if previous[0] < start:
-        floor = max(floor, previous[1] if previous[1] <= start else previous[0])
-    best = _cut_previous((start, start + length), previous)
-    while start > floor and text[start - 1] == text[start + length - 1]:
+    limit = max((limit for limit in start_limits if limit <= start), default=0)
+    if previous_span[0] < start:
+        limit = max(limit, previous_span[1] if previous_span[1] <= start else previous_span[0])
+    best = _cut_previous((start, start + length), previous_span)
+    while start > limit and text[start - 1] == text[start + length - 1]:
         start -= 1
-        span = _cut_previous((start, start + length), previous)
+        span = _cut_previous((start, start + length), previous_span)
         if content in text[slice(*span)]:
             best = span
     return best if best[0] < best[1] else None
 
 
-def _cut_previous(span: Span, previous: Span) -> Span:
+def _cut_previous(span: Span, previous_span: Span) -> Span:
     """Returns the part of a span after the previous span, if the span contains the previous span."""
-    return (previous[1], span[1]) if span[0] <= previous[0] and previous[1] <= span[1] else span
+    return (previous_span[1], span[1]) if span[0] <= previous_span[0] and previous_span[1] <= span[1] else span

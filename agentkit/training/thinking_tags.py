@@ -1,4 +1,4 @@
-"""`find_thinking_tags`: finds the tags around thinking, if a chat template also writes them without thinking.
+"""`find_thinking_tags`: finds the thinking tags that a chat template writes even around empty thinking.
 
 The template of Qwen3, for example, writes an empty pair `<think>` and `</think>` before a reply without thinking.
 """

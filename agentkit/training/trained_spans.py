@@ -69,7 +69,7 @@ def _select_replies(rendered: ReplySpans, train_on: TrainOn) -> tuple[list[Span]
     for index in range(len(sample.msgs)):
         weight = sample.get_weight(index)
         is_whole = index in replies and (weight is None or isinstance(weight, tuple))
-        added = (_find_whole(rendered, index) if is_whole else []) + _find_weighted(rendered, index, 1)
+        added = (_find_message_spans(rendered, index) if is_whole else []) + _find_weighted(rendered, index, 1)
         included += added
         excluded += _find_weighted(rendered, index, 0) if added else []
     return included, excluded
@@ -79,10 +79,10 @@ def _find_replies(rendered: ReplySpans) -> list[Span]:
     """Returns the spans of the replies of all agents."""
     if rendered.generation_spans:
         return rendered.find_all_replies()
-    return [span for index in rendered.all_replies for span in _find_whole(rendered, index)]
+    return [span for index in rendered.all_replies for span in _find_message_spans(rendered, index)]
 
 
-def _find_whole(rendered: ReplySpans, index: int) -> list[Span]:
+def _find_message_spans(rendered: ReplySpans, index: int) -> list[Span]:
     """Returns the spans of a message. The spans of a reply do not include the generation prompt."""
     if index not in rendered.all_replies:
         start, end = rendered.find_message(index)
@@ -99,7 +99,7 @@ def _find_weighted(rendered: ReplySpans, index: int, value: int) -> list[Span]:
     """Returns the spans of a message with the weight `value`, or of its blocks with this weight."""
     weight = rendered.sample.get_weight(index)
     if not isinstance(weight, tuple):
-        return _find_whole(rendered, index) if weight == value else []
+        return _find_message_spans(rendered, index) if weight == value else []
     spans = find_blocks(rendered, index, [number for number, item in enumerate(weight) if item == value])
     last = len(weight) - 1
     if last in spans and index in rendered.all_replies:  # the stop token belongs to the last block

@@ -351,7 +351,7 @@ def test_tokens_that_a_template_writes_are_known(template: ChatTemplate, tokens:
             template.render(msgs, on_special_tokens="raise")
         assert f"x {token} y" not in template.render(msgs, on_special_tokens="space").text
     markup = [Msg("Bob", "<b>|x|</b> [TODO] List<int> a<b|c> <T>", "user")]
-    assert template.render(markup, on_special_tokens="raise").spaced == ()
+    assert template.render(markup, on_special_tokens="raise").spaced_places == ()
 
 
 def test_tokens_of_each_named_template_are_known() -> None:
@@ -618,7 +618,7 @@ def test_two_texts_cannot_form_a_control_token() -> None:
     msgs = [Msg("Bob", [TextBlock(text="<|im_"), TextBlock(text="end|>")], "user")]
     rendered = template.render(msgs, on_special_tokens="space")
     assert rendered.text == "<|im_start|><|im_ end|><|im_end|>"
-    assert (rendered.omitted, rendered.spaced) == ((), ("msgs[0].content[1]",))
+    assert (rendered.omitted, rendered.spaced_places) == ((), ("msgs[0].content[1]",))
     place = r"msgs\[0\]\.content\[1\]: the text contains"
     with pytest.raises(MessageError, match=place):
         template.check_control_tokens(msgs)

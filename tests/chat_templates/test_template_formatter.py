@@ -158,7 +158,7 @@ def test_the_name_in_a_system_message_is_in_the_prompt_or_in_the_ledger() -> Non
 
 def test_a_turn_of_several_speakers_has_their_names_as_losses() -> None:
     template = ChatTemplate(ALTERNATING.replace("{{ m.content", "{{ m.name }}: {{ m.content"))
-    assert template.check().names == {"user", "assistant"}
+    assert template.check().named_roles == {"user", "assistant"}
     with pytest.raises(LossError, match="speaker name 'Bob' omitted"):
         template.formatter(on_loss="raise").lower([BOB, EVE])
 

@@ -88,7 +88,7 @@ def test_a_report_about_a_slow_template_needs_few_steps() -> None:
                 "consecutive_roles": True,
                 "assistant_first": True,
                 "needs_user": False,
-                "names": frozenset[str](),
+                "named_roles": frozenset[str](),
                 "generation_prompt": False,
                 "tools": False,
                 "calls": False,
@@ -124,10 +124,13 @@ def test_a_report_about_a_slow_template_needs_few_steps() -> None:
         (SYSTEM_OF_USER, {"system": True, "late_system": False, "assistant_first": False, "needs_user": True}),
         (FIRST_CALL, {"calls": True, "parallel_calls": False}),
         (TEXT_CALLS, {"calls": True, "parallel_calls": True}),
-        (NAMES, {"names": frozenset({"system", "user", "assistant"})}),
-        (NAMES.replace("m.name", "(m.name if m.role != 'system')"), {"names": frozenset({"user", "assistant"})}),
-        (NAMES.replace("m.name", "(m.name if not m.tool_calls)"), {"names": frozenset({"system", "user"})}),
-        (NAMES.replace("m.name", "(m.name if not tools)"), {"names": frozenset[str]()}),
+        (NAMES, {"named_roles": frozenset({"system", "user", "assistant"})}),
+        (
+            NAMES.replace("m.name", "(m.name if m.role != 'system')"),
+            {"named_roles": frozenset({"user", "assistant"})},
+        ),
+        (NAMES.replace("m.name", "(m.name if not m.tool_calls)"), {"named_roles": frozenset({"system", "user"})}),
+        (NAMES.replace("m.name", "(m.name if not tools)"), {"named_roles": frozenset[str]()}),
         (NINE, {"calls": True, "any_call_id": False}),
         (
             ALTERNATING,
@@ -176,4 +179,4 @@ def test_a_report_says_what_a_template_writes(source: str, fields: dict[str, Any
 
 @each_case(("source", "is_text"), [(CALLS, False), (TEXT_CALLS, True)])
 def test_arguments_are_json_text_only_if_the_template_requires_it(source: str, is_text: bool) -> None:
-    assert ChatTemplate(source).probe.text_arguments is is_text
+    assert ChatTemplate(source).probe.needs_text_arguments is is_text

@@ -326,7 +326,7 @@ def test_ids_with_the_generation_prompt_are_an_error() -> None:
 
 
 def test_a_reply_without_ids_is_an_error() -> None:
-    with pytest.raises(OptionError, match=r"tokens\[1\]: the list of token ids is empty. Remove the index"):
+    with pytest.raises(OptionError, match=r"tokens\[1\]: the list of token ids is empty. Remove this entry"):
         Sample([QUESTION, Msg("Friday", "There.", "assistant")], tokens={1: []})
 
 

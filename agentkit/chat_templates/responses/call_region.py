@@ -1,6 +1,6 @@
 """`CallRegion`: region of a reply with one or several tool calls.
 
-There are three forms of regions (`CallForm`):
+There are three formats of regions (`CallFormat`):
 
 - The text is the JSON text of the arguments of one call, and the marker before the text has the name of the tool
   (`llama_3`, `mistral_v11`, `deepseek`, `kimi`, `gpt_oss`). The arguments are added while they arrive.
@@ -25,7 +25,7 @@ from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.reprs import describe_value
 from agentkit.tools.tool import Tool
 
-__all__ = ["CallForm", "CallRegion"]
+__all__ = ["CallFormat", "CallRegion"]
 
 _CALL_START: Final = re.compile(
     r'\s*(?:\[\s*)?\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?'
@@ -56,7 +56,7 @@ class _Call(NamedTuple):
     has_other_text: bool = False
 
 
-class CallForm:
+class CallFormat:
     """Format of the tool calls in a field: the positions of the name, the id and the arguments of a call.
 
     Attributes:
@@ -129,7 +129,7 @@ class CallRegion:
     Args:
         builder: Builder of the reply.
         key: Start of the keys of the blocks. The index of a call in the region is the last item of its key.
-        form: Format of the tool calls.
+        call_format: Format of the tool calls.
         captures: Named groups of the marker before the region.
         marker: Text of the marker before the region.
         tools: Tools by name. String arguments are converted to the types in the schemas of the tools.
@@ -144,7 +144,7 @@ class CallRegion:
         self,
         builder: ReplyBuilder,
         key: BlockKey,
-        form: CallForm,
+        call_format: CallFormat,
         captures: Mapping[str, str],
         marker: str,
         tools: Mapping[str, Tool],
@@ -152,17 +152,17 @@ class CallRegion:
     ) -> None:
         self._builder = builder
         self._key = key
-        self._form = form
+        self._call_format = call_format
         self._captures = captures
         self._marker = marker
         self._tools = tools
         self._ids = ids
         self._pieces: list[str] = []
         self._first: _StreamedCall | None = None
-        self._is_searching = form.is_call_text
+        self._is_searching = call_format.is_call_text
         self.is_cut_off = False
-        if form.is_argument_text and (name := form.find_text("name", captures)):
-            id = self._ids.choose(form.find_text("id", captures), 0)
+        if call_format.is_argument_text and (name := call_format.find_text("name", captures)):
+            id = self._ids.choose(call_format.find_text("id", captures), 0)
             self._first = _StreamedCall(builder, (*key, 0), id, name)
 
     def add(self, text: str) -> None:
@@ -192,7 +192,7 @@ class CallRegion:
         if streamed is not None and not streamed.has_other_text:
             calls = [streamed]
         else:
-            calls = self._form.read_calls(text, {**self._captures, **captures}, streamed)
+            calls = self._call_format.read_calls(text, {**self._captures, **captures}, streamed)
         if not calls:
             self._builder.add_text((*self._key, 0), f"{self._marker}{text}{marker}")
             self._builder.close((*self._key, 0))
@@ -201,7 +201,7 @@ class CallRegion:
             self._add_call(key, call, index)
             if call.has_other_text:
                 self._builder.add_metadata(key, reply_text=text)
-            is_complete = bool(marker) or self._form.is_complete(call)
+            is_complete = bool(marker) or self._call_format.is_complete(call)
             self.is_cut_off = self.is_cut_off or not is_complete or (call.has_other_text and not marker)
             if is_complete:
                 self._builder.close(key)

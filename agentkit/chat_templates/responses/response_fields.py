@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from agentkit.argument_checks import check_choice, check_names, check_option
 from agentkit.chat_templates.responses.response_contents import CONTENTS, check_content_args, check_transform
-from agentkit.chat_templates.responses.response_markers import MarkerPattern, MarkerSide, MarkerWatch
+from agentkit.chat_templates.responses.response_markers import MarkerFinder, MarkerPattern, MarkerSide
 from agentkit.errors import OptionError
 from agentkit.replies.partial_blocks import PartialPlainText, PartialText, PartialThinking
 
@@ -119,12 +119,12 @@ class ResponseFields:
 
     Attributes:
         fields: The fields by name.
-        implicit: Field without a marker before its text, which contains the text outside all other fields. None if
+        outside_field: Field that contains the text outside all other fields. No marker precedes its text. None if
             the response template has no such field.
         anchor: Marker in the prompt after which a reply starts.
         defaults: Default values by field name, for fields that a reply does not contain.
-        watches: The `MarkerWatch` for the text of each field. If `implicit` is None, the key None stands for the
-            text outside all fields.
+        finders: The `MarkerFinder` for the text of each field. If `outside_field` is None, the key None stands for
+            the text outside all fields.
         needs_context: True if the match of a marker may depend on the text before the marker.
     """
 
@@ -141,26 +141,26 @@ class ResponseFields:
         named = cast("dict[str, Any]", fields)
         self.fields = {name: ResponseField.read(name, item) for name, item in named.items()}
         self.defaults: dict[str, Any] = dict(defaults)
-        implicit = [item for item in self.fields.values() if item.open is None]
-        if len(implicit) > 1:
-            reason = f"the fields {', '.join(item.name for item in implicit)} have no marker before their text"
+        unopened = [item for item in self.fields.values() if item.open is None]
+        if len(unopened) > 1:
+            reason = f"the fields {', '.join(item.name for item in unopened)} have no marker before their text"
             advice = "Pass `open` or `open_pattern` for all fields except one."
             raise OptionError(f"{_PLACE}.fields", reason, advice)
-        self.implicit = implicit[0] if implicit else None
+        self.outside_field = unopened[0] if unopened else None
         anchor = MarkerPattern.read(spec, "start_anchor", _PLACE)
         if anchor is None:
             advice = "Pass the text in the prompt after which a reply starts."
             raise OptionError(f"{_PLACE}.start_anchor", "is missing", advice)
         self.anchor = anchor
-        self.watches = {item: self._create_watch(item) for item in {self.implicit, *self.fields.values()}}
-        self.needs_context = any(watch.needs_context for watch in self.watches.values())
+        self.finders = {item: self._create_finder(item) for item in {self.outside_field, *self.fields.values()}}
+        self.needs_context = any(finder.needs_context for finder in self.finders.values())
 
-    def _create_watch(self, current: ResponseField | None) -> MarkerWatch:
+    def _create_finder(self, current: ResponseField | None) -> MarkerFinder:
         if current is not None and current.open is not None:
-            return MarkerWatch([("close", current, current.close)] if current.close else [])
+            return MarkerFinder([("close", current, current.close)] if current.close else [])
         markers: list[tuple[MarkerSide, ResponseField, MarkerPattern]] = [
             ("open", item, item.open) for item in self.fields.values() if item.open is not None
         ]
         if current is not None and current.close is not None:
-            return MarkerWatch([*markers, ("close", current, current.close)])
-        return MarkerWatch(markers)
+            return MarkerFinder([*markers, ("close", current, current.close)])
+        return MarkerFinder(markers)

@@ -1,4 +1,4 @@
-"""`MarkerPattern`: pattern of a text that begins or ends a region of a reply. `MarkerWatch` finds such texts."""
+"""`MarkerPattern`: pattern of a text that begins or ends a region of a reply. `MarkerFinder` finds such texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentkit.errors import MissingExtraError, OptionError
 if TYPE_CHECKING:
     from agentkit.chat_templates.responses.response_fields import ResponseField
 
-__all__ = ["MarkerMatch", "MarkerPattern", "MarkerSide", "MarkerWatch", "compile_pattern"]
+__all__ = ["MarkerFinder", "MarkerMatch", "MarkerPattern", "MarkerSide", "compile_pattern"]
 
 MarkerSide: TypeAlias = Literal["open", "close"]
 """`open` for a marker before the text of a field, `close` for a marker after this text."""
@@ -173,8 +173,8 @@ class MarkerMatch(NamedTuple):
 _Cache: TypeAlias = dict[str, tuple[MarkerMatch | None, int]]
 
 
-class MarkerWatch:
-    """Search for the first of several markers in a text.
+class MarkerFinder:
+    """Finder of the first of several markers in a text.
 
     Attributes:
         needs_context: True if the match of a marker may depend on the text before the marker.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agentkit.chat_templates.responses.call_region import CallForm, CallRegion
+from agentkit.chat_templates.responses.call_region import CallFormat, CallRegion
 from agentkit.chat_templates.responses.reply_call_ids import ReplyCallIds
 from agentkit.chat_templates.responses.response_fields import THINKING_FIELDS, ResponseField, ResponseFields
 from agentkit.chat_templates.responses.response_regions import Region, TextRegion, ValueRegion
@@ -44,7 +44,7 @@ class ResponseReader(ResponseSplitter):
         self._tools = tools
         self._ids = ReplyCallIds(prompt)
         calls = fields.fields.get("tool_calls")
-        self._form = None if calls is None else CallForm(calls)
+        self._call_format = None if calls is None else CallFormat(calls)
         self._names: set[str] = set()  # names of the fields that the reply has
         self._count = 0
         self.feed(start)
@@ -59,7 +59,7 @@ class ResponseReader(ResponseSplitter):
         elif outside:
             builder.add_text(_OUTSIDE, outside)
             builder.close(_OUTSIDE)
-        builder.add_late_text("".join(self.late))
+        builder.add_late_text("".join(self.text_after_end))
         self._add_defaults()
 
     def _add_defaults(self) -> None:
@@ -81,8 +81,8 @@ class ResponseReader(ResponseSplitter):
         builder, key = self._builder, (self._count,)
         if field.text_kind is not None:
             return TextRegion(builder, key, field.text_kind, field.strips)
-        if self._form is not None and field is self._form.field:
+        if self._call_format is not None and field is self._call_format.field:
             self._ids.add_text("".join(self.consumed))
             self.consumed.clear()
-            return CallRegion(builder, key, self._form, captures, marker, self._tools, self._ids)
+            return CallRegion(builder, key, self._call_format, captures, marker, self._tools, self._ids)
         return ValueRegion(builder, field, captures)

@@ -37,16 +37,16 @@ class ResponseSplitter(ABC):
     Attributes:
         consumed: Pieces of the text that were processed. The subclass may empty the list.
         outside: Pieces of text that belong to no field.
-        late: Pieces of text after the marker that ends the reply.
+        text_after_end: Pieces of text after the marker that ends the reply.
         has_ended: True after the marker that ends the reply.
         is_cut_off: True if the last region that closed was cut off (see `Region.is_cut_off`).
     """
 
     def __init__(self, fields: ResponseFields) -> None:
         self._fields = fields
-        self._field: ResponseField | None = fields.implicit
+        self._field: ResponseField | None = fields.outside_field
         self._region: Region | None = None  # without a start marker, the region opens at its first text
-        self._watch = fields.watches[self._field]
+        self._finder = fields.finders[self._field]
         self._buffer: list[str] = []
         self._length = 0  # number of characters in `_buffer`
         self._next_search = 0  # value of `_length` at which the buffered text is searched again
@@ -54,7 +54,7 @@ class ResponseSplitter(ABC):
         self._skips_empty = False  # True after a marker without text, until further text is processed
         self.consumed: list[str] = []
         self.outside: list[str] = []
-        self.late: list[str] = []
+        self.text_after_end: list[str] = []
         self.has_ended = False
         self.is_cut_off = False
 
@@ -71,13 +71,13 @@ class ResponseSplitter(ABC):
     def feed(self, text: str) -> None:
         """Processes the next piece of the text."""
         if self.has_ended:
-            self.late.append(text)
+            self.text_after_end.append(text)
         elif self._buffer:
             self._buffer.append(text)
             self._length += len(text)
             if self._length >= self._next_search:
                 self._read("".join(self._buffer))
-        elif self._watch.is_plain(text):
+        elif self._finder.is_plain(text):
             if text:
                 self._emit(text)
         else:
@@ -93,7 +93,7 @@ class ResponseSplitter(ABC):
         """Processes all markers in a text, and buffers the text from the start of a possible marker on."""
         index, text = len(self._context), self._context + text
         while index < len(text) or is_end:
-            marker, count = self._watch.search(text, index, is_end, self._skips_empty)
+            marker, count = self._finder.search(text, index, is_end, self._skips_empty)
             if count:
                 self._emit(text[index : index + count])
                 index += count
@@ -101,7 +101,7 @@ class ResponseSplitter(ABC):
                 break
             index += self._pass_marker(marker)
             if self.has_ended:
-                self.late.append(text[index:])
+                self.text_after_end.append(text[index:])
                 return
         if self._fields.needs_context:
             self._context = text[max(0, index - _CONTEXT) : index]
@@ -130,11 +130,11 @@ class ResponseSplitter(ABC):
             self._field = field
             self._region = self.open_region(field, captures, marker)
         else:
-            implicit = self._fields.implicit
-            self.has_ended = bool(marker) and self._field is implicit
+            outside_field = self._fields.outside_field
+            self.has_ended = bool(marker) and self._field is outside_field
             self._close(captures, marker)
-            self._field = implicit
-        self._watch = self._fields.watches[self._field]
+            self._field = outside_field
+        self._finder = self._fields.finders[self._field]
         return len(marker)
 
     def _close(self, captures: Mapping[str, str], marker: str) -> None:

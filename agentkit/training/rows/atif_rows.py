@@ -21,7 +21,14 @@ from agentkit.training.rows.content_reader import join_blocks
 from agentkit.training.rows.loss_log import LossLog
 from agentkit.training.rows.row_format import RowFormat, split_columns
 from agentkit.training.rows.row_tools import dump_tools, parse_tools
-from agentkit.training.rows.row_values import check_object, get_list, get_others, get_text, is_missing, refuse
+from agentkit.training.rows.row_values import (
+    check_object,
+    get_list,
+    get_text,
+    get_unknown_values,
+    is_missing,
+    refuse,
+)
 from agentkit.training.sample import Sample, Weight, is_reply
 
 __all__ = ["ATIF"]
@@ -49,7 +56,7 @@ def _read(row: dict[str, Any]) -> Sample:
         reader.read(check_object(step, f"steps[{index}]"), f"steps[{index}]")
     if not reader.msgs:
         refuse("steps", "the trajectory has no steps")
-    agent = get_others(reader.agent, {"tool_definitions"}, "agent")
+    agent = get_unknown_values(reader.agent, {"tool_definitions"}, "agent")
     tools = parse_tools(get_list(reader.agent, "tool_definitions", "agent"), "agent.tool_definitions")
     extra = split_columns(row, ATIF.columns)
     if agent != _AGENT:
@@ -125,13 +132,13 @@ class _StepReader:
     def _read_call(self, call: dict[str, Any], place: str) -> Block:
         id, name = get_text(call, "tool_call_id", place), get_text(call, "function_name", place)
         return self._messages.add_call(
-            id, name, call.get("arguments"), place, _keep_others(call, _CALL_KEYS, place)
+            id, name, call.get("arguments"), place, _create_metadata(call, _CALL_KEYS, place)
         )
 
     def _read_result(self, result: dict[str, Any], place: str) -> None:
         content = join_blocks(self._read_content(result.get("content"), f"{place}.content"))
         id = get_text(result, "source_call_id", place)
-        metadata = _keep_others(result, _RESULT_KEYS, place)
+        metadata = _create_metadata(result, _RESULT_KEYS, place)
         if id:
             blocks = [self._messages.add_result(id, "", content, place)]
             msg = Msg("tool", blocks, "system", metadata=metadata)
@@ -150,10 +157,10 @@ class _StepReader:
     ) -> None:
         extra = as_object(step.get("extra"))
         fields = {key: value for key, value in extra.items() if key not in ("name", "weight")}
-        observation = get_others(as_object(step.get("observation")), {"results"}, place)
+        observation = get_unknown_values(as_object(step.get("observation")), {"results"}, place)
         values = {**step, "extra": fields or None, "observation": observation or None}
         expected = {"step_id"} if step.get("step_id") == self._count else set[str]()
-        metadata = _keep_others(values, _STEP_KEYS - {"observation", "step_id"} | expected, place)
+        metadata = _create_metadata(values, _STEP_KEYS - {"observation", "step_id"} | expected, place)
         timestamp = get_text(step, "timestamp", place) or None
         name = role if extra.get("name") is None else get_text(extra, "name", f"{place}.extra")
         self.msgs.append(Msg(name, content, role, None, timestamp, metadata))
@@ -172,26 +179,26 @@ class _StepReader:
             path, media_type = get_text(source, "path", place), get_text(source, "media_type", place)
             if not path:
                 refuse(place, "the image has no path")
-            metadata = get_others(part, {"type", "source"}, place)
-            if others := get_others(source, {"path", "media_type"}, place):
-                metadata["source"] = others
+            metadata = get_unknown_values(part, {"type", "source"}, place)
+            if unknown := get_unknown_values(source, {"path", "media_type"}, place):
+                metadata["source"] = unknown
             return ImageBlock(_create_source(path, media_type), metadata=metadata or None)
         return self._messages.content.read([part], place)[0]
 
 
-def _keep_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) -> dict[str, Any] | None:
-    """Returns metadata with the values whose keys are not in `keys`. Omits None and NaN.
+def _create_metadata(values: Mapping[str, Any], known_keys: AbstractSet[str], place: str) -> dict[str, Any] | None:
+    """Returns metadata with the values whose keys are not in `known_keys`. Omits None and NaN.
 
     Returns None if no values remain.
     """
-    others = get_others(values, keys, place)
-    return {_METADATA: others} if others else None
+    unknown = get_unknown_values(values, known_keys, place)
+    return {_METADATA: unknown} if unknown else None
 
 
-def _list_others(metadata: Mapping[str, Any] | None, keys: Collection[str]) -> dict[str, Any]:
-    """Returns a copy of the values that `_keep_others` stored in `metadata`, except the values of `keys`."""
-    others = as_object((metadata or {}).get(_METADATA))
-    return {key: copy_json(value) for key, value in others.items() if key not in keys}
+def _copy_unknown_values(metadata: Mapping[str, Any] | None, keys: Collection[str]) -> dict[str, Any]:
+    """Returns a copy of the values that `_create_metadata` stored in `metadata`, except the values of `keys`."""
+    unknown = as_object((metadata or {}).get(_METADATA))
+    return {key: copy_json(value) for key, value in unknown.items() if key not in keys}
 
 
 def _create_source(path: str, media_type: str) -> URLSource:
@@ -221,8 +228,8 @@ def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
         elif msg.name == "environment" and msg.role == "user" and steps:
             losses.note_weight(sample.get_weight(index), place)
             content = _write_content(msg.blocks, losses, place)
-            others = _list_others(msg.metadata, _RESULT_KEYS)
-            _get_results(steps, losses, place).append({"content": content, **others})
+            unknown = _copy_unknown_values(msg.metadata, _RESULT_KEYS)
+            _get_results(steps, losses, place).append({"content": content, **unknown})
         else:
             steps.append(_write_step(sample, index, len(steps) + 1, losses))
     named = {"name": sample.viewer} if sample.viewer else {}
@@ -239,7 +246,7 @@ def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
 def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dict[str, Any]:
     msg, weight, place = sample.msgs[index], sample.get_weight(index), f"msgs[{index}]"
     is_step_of_agent = is_reply(msg)
-    others = _list_others(msg.metadata, _STEP_KEYS)
+    others = _copy_unknown_values(msg.metadata, _STEP_KEYS)
     content = [block for block in msg.blocks if block.type not in ("thinking", "tool_use")]
     losses.note_reply(msg, place)
     step: dict[str, Any] = {"step_id": number, "source": "agent" if is_step_of_agent else msg.role}
@@ -256,7 +263,7 @@ def _write_step(sample: Sample, index: int, number: int, losses: LossLog) -> dic
                 "tool_call_id": call.id,
                 "function_name": call.name,
                 "arguments": call.copy_input(),
-                **_list_others(call.metadata, _CALL_KEYS),
+                **_copy_unknown_values(call.metadata, _CALL_KEYS),
             }
             for call in msg.tool_uses
         ]
@@ -277,7 +284,11 @@ def _write_results(msg: Msg, steps: list[dict[str, Any]], losses: LossLog, place
         losses.note_output(block, place)
         output = write_output(block, lambda item: item)
         content = output if isinstance(output, str) else _write_content(output, losses, place)
-        result = {"source_call_id": block.id, "content": content, **_list_others(msg.metadata, _RESULT_KEYS)}
+        result = {
+            "source_call_id": block.id,
+            "content": content,
+            **_copy_unknown_values(msg.metadata, _RESULT_KEYS),
+        }
         _get_results(steps, losses, place).append(result)
 
 

@@ -19,20 +19,20 @@ from agentkit.training.rows.row_values import (
     check_object,
     drop_none,
     get_list,
-    get_others,
     get_text,
+    get_unknown_values,
     is_missing,
     refuse,
 )
 from agentkit.training.sample import MessageWeight, Weight
 
-__all__ = ["ChatMessageReader", "MASKS", "build_msg", "read_weight"]
+__all__ = ["ChatMessageReader", "WEIGHT_KEYS", "build_msg", "read_weight"]
 
 _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
-MASKS: Final = ("weight", "masked")
+WEIGHT_KEYS: Final = ("weight", "masked")
 """Keys of a message that determine its weight. With the key `masked` of torchtune, True means the weight 0."""
-_PLAIN: Final = frozenset({"role", "content", "name", *MASKS})
-_TEXT_KEYS: Final = _PLAIN | {"ipython", "eot"}  # `eot` (end of turn) follows from the calls: not stored
+_SIMPLE_KEYS: Final = frozenset({"role", "content", "name", *WEIGHT_KEYS})
+_TEXT_KEYS: Final = _SIMPLE_KEYS | {"ipython", "eot"}  # `eot` (end of turn) follows from the calls: not stored
 _RESULT_KEYS: Final = _TEXT_KEYS | {"tool_call_id"}
 _REPLY_KEYS: Final = _TEXT_KEYS | {"tool_calls", "function_call", "refusal", *_THINKING}
 _WRAPPER_KEYS: Final = frozenset({"id", "function"})
@@ -104,7 +104,7 @@ class ChatMessageReader:
         role = values.get("role")
         content = values.get("content")
         self.weights.append(read_weight(values, place))
-        if role in _TEXT_ROLES and type(content) is str and values.keys() <= _PLAIN:  # fast path
+        if role in _TEXT_ROLES and type(content) is str and values.keys() <= _SIMPLE_KEYS:  # fast path
             return build_trusted(get_text(values, "name", place) or role, content, role)
         if role in _RESULT_ROLES:
             return _build_chat_msg(
@@ -159,13 +159,13 @@ class ChatMessageReader:
         arguments = "parameters" if "parameters" in values and values.get("arguments") is None else "arguments"
         ignored = {"type"} if call.get("type") in ("function", None) else set[str]()
         if function:
-            others = get_others(function, _FUNCTION_KEYS[arguments], place)
-            outer = get_others(call, _WRAPPER_KEYS | ignored, place)
-            others = {**outer, "function": others} if others else outer
+            unknown = get_unknown_values(function, _FUNCTION_KEYS[arguments], place)
+            outer = get_unknown_values(call, _WRAPPER_KEYS | ignored, place)
+            unknown = {**outer, "function": unknown} if unknown else outer
         else:
-            others = get_others(call, _CALL_KEYS[arguments] | ignored, place)
+            unknown = get_unknown_values(call, _CALL_KEYS[arguments] | ignored, place)
         id, name = get_text(call, "id", place), get_text(values, "name", place)
-        return self.add_call(id, name, values.get(arguments), place, others or None)
+        return self.add_call(id, name, values.get(arguments), place, unknown or None)
 
     def add_call(
         self, id: str, name: str, arguments: object, place: str, metadata: dict[str, Any] | None = None
@@ -252,8 +252,8 @@ def build_msg(
     """
     if values.keys() <= keys:
         return build_trusted(name, content, role)
-    others = get_others(values, keys, place)
-    return Msg(name, content, role, metadata=others) if others else build_trusted(name, content, role)
+    unknown = get_unknown_values(values, keys, place)
+    return Msg(name, content, role, metadata=unknown) if unknown else build_trusted(name, content, role)
 
 
 def _check_content(values: dict[str, Any], blocks: Sequence[Block], place: str) -> None:

@@ -12,7 +12,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import Base64Source, Source, URLSource, encode_base64, source_from_url
 from agentkit.reprs import shorten_repr
-from agentkit.training.rows.row_values import check_object, get_list, get_others, get_text, refuse
+from agentkit.training.rows.row_values import check_object, get_list, get_text, get_unknown_values, refuse
 
 __all__ = ["ContentReader", "IMAGE_COLUMNS", "is_refusal", "join_blocks"]
 
@@ -70,23 +70,23 @@ class ContentReader:
             key = next((key for key in _TEXT if part.get(key) is not None), "")
             if not key:
                 refuse(place, "the part has no text")
-            metadata = get_others(part, {"type", key}, place)
+            metadata = get_unknown_values(part, {"type", key}, place)
             if kind == "refusal":
                 metadata["refusal"] = True
             return TextBlock(get_text(part, key, place), metadata=metadata or None)
         if kind in ("image", "image_url"):
             key = next((key for key in _IMAGE if part.get(key) is not None), "")
             block = self.read_image(part.get(key), place)
-            metadata = get_others(part, {"type", key}, place)
+            metadata = get_unknown_values(part, {"type", key}, place)
             if block.metadata:
                 metadata[key or "image"] = block.metadata
             return replace(block, metadata=metadata) if metadata else block
         audio = as_object(part.get("input_audio"))
         if kind == "input_audio" and (data := get_text(audio, "data", place)):
             source = Base64Source(f"audio/{get_text(audio, 'format', place) or 'wav'}", data)
-            metadata = get_others(part, {"type", "input_audio"}, place)
-            if others := get_others(audio, {"data", "format"}, place):
-                metadata["input_audio"] = others
+            metadata = get_unknown_values(part, {"type", "input_audio"}, place)
+            if unknown := get_unknown_values(audio, {"data", "format"}, place):
+                metadata["input_audio"] = unknown
             return AudioBlock(source, metadata=metadata or None)
         reason = f"expected a text, image or audio part with data, got a part of type {shorten_repr(kind, 60)}"
         return refuse(place, reason)
@@ -108,7 +108,7 @@ class ContentReader:
             key = next(
                 (key for key in _IMAGE_DATA if isinstance(image.get(key), bytes if key == "bytes" else str)), ""
             )
-            value, metadata = image.get(key), get_others(image, {key}, place)
+            value, metadata = image.get(key), get_unknown_values(image, {key}, place)
         if isinstance(value, bytes):
             data = encode_base64(value)
             media_type = sniff_media_type(data, "image/png") or "image/png"

@@ -40,7 +40,7 @@ class LossLog:
     losses: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     omitted: Counter[str] = field(default_factory=Counter[str])
 
-    def take_all(self) -> list[tuple[str, str]]:
+    def pop_losses(self) -> list[tuple[str, str]]:
         """Returns the losses, and removes them from the log."""
         losses, self.losses = self.losses, []
         self.omitted.clear()

@@ -19,13 +19,13 @@ from agentkit.training.sample import Sample, is_reply
 __all__ = ["RECORDING"]
 
 _COLUMNS: Final = ("label", "provider", "model", "request", "reply")
-_OUTCOME: Final = (
+_IGNORED_COLUMNS: Final = (
     *("ledger", "tokens", "tokens_estimated", "finish_reason", "usage", "error", "first_token", "total", "price"),
     *("fingerprint", "replayed"),
 )
 """Columns of a result of `compare` that do not become part of a sample."""
-_OWN: Final = "agentkit"
-"""Provider name in rows that `dump_rows` writes. The requests in these rows have agentkit's own message format."""
+_OWN_FORMAT: Final = "agentkit"
+"""Name of agentkit's own message format: the provider in rows of `dump_rows`, and a key of their requests."""
 
 
 def _read(row: dict[str, Any]) -> Sample:
@@ -45,13 +45,13 @@ def _read(row: dict[str, Any]) -> Sample:
     request = as_object(parse_if_text(row.get("request"), "request"))
     if not request:
         refuse("request", "the row has no request", "Pass `prompt` with the messages that were sent.")
-    provider = _OWN if _OWN in request else get_text(row, "provider", "")
+    provider = _OWN_FORMAT if _OWN_FORMAT in request else get_text(row, "provider", "")
     try:
         prompt = load_native(provider, request)
     except ProviderError as error:
         advice = f"Fix or remove the row. The providers are {', '.join(error.available)}."
         refuse("provider", f"no provider has the name {error.name!r}", advice)
-    if provider == _OWN:
+    if provider == _OWN_FORMAT:
         tools: Any = request.get("tools") or ()
     else:
         tools = load_request_options(provider, request).get("tools") or ()
@@ -77,7 +77,7 @@ def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
     if weights != expected or sample.get_weight(-1) not in (None, 1):
         losses.add("weights", "the format trains only the last reply")
     request = {**dump_messages(prompt), **dump_tools_column(sample)}
-    row = {"label": sample.source or "", "provider": _OWN, "model": "", "request": _dump(request)}
+    row = {"label": sample.source or "", "provider": _OWN_FORMAT, "model": "", "request": _dump(request)}
     return {**row, "reply": _dump(dump_message(reply)), **sample.extra}
 
 
@@ -86,5 +86,5 @@ def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-RECORDING: Final = RowFormat((*_COLUMNS, *_OUTCOME), _read, _write)
+RECORDING: Final = RowFormat((*_COLUMNS, *_IGNORED_COLUMNS), _read, _write)
 """Rows with results of `compare`."""

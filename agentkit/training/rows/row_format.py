@@ -9,7 +9,7 @@ from typing import Any
 from agentkit.errors import MessageError
 from agentkit.json_values import copy_json
 from agentkit.training.rows.loss_log import LossLog
-from agentkit.training.rows.row_values import get_others
+from agentkit.training.rows.row_values import get_unknown_values
 from agentkit.training.sample import Sample, is_reply
 
 __all__ = ["RowFormat", "create_format_error", "split_columns"]
@@ -48,7 +48,7 @@ class RowFormat:
         if sample.extra:
             sample = replace(sample, extra=self._select_columns(sample.extra, losses))
         if sample.viewer is not None:
-            sample = _mask_other_agents(sample)
+            sample = _set_other_agent_weights(sample)
         rows = self.write(sample, losses)
         rows = rows if isinstance(rows, list) else [rows]
         return copy_json(rows) if sample.extra else rows  # a change of a row must not change the sample
@@ -65,7 +65,7 @@ class RowFormat:
         return selected
 
 
-def _mask_other_agents(sample: Sample) -> Sample:
+def _set_other_agent_weights(sample: Sample) -> Sample:
     """Returns a sample in which replies of agents other than the viewer have the weight 0 instead of None."""
     weights: list[Any] = []
     for index, msg in enumerate(sample.msgs):
@@ -84,7 +84,7 @@ def split_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, A
     Raises:
         MessageError: JSON cannot represent a value.
     """
-    extra: dict[str, Any] = copy_json(get_others(row, frozenset(columns), ""))
+    extra: dict[str, Any] = copy_json(get_unknown_values(row, frozenset(columns), ""))
     return extra
 
 

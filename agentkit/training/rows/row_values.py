@@ -20,8 +20,8 @@ __all__ = [
     "check_object",
     "drop_none",
     "get_list",
-    "get_others",
     "get_text",
+    "get_unknown_values",
     "has_none",
     "is_missing",
     "parse_if_text",
@@ -84,8 +84,8 @@ def check_object(value: object, place: str) -> dict[str, Any]:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def get_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) -> dict[str, Any]:
-    """Returns the values whose keys are not in `keys`, for metadata or `Sample.extra`.
+def get_unknown_values(values: Mapping[str, Any], known_keys: AbstractSet[str], place: str) -> dict[str, Any]:
+    """Returns the values whose keys are not in `known_keys`, for metadata or `Sample.extra`.
 
     Omits the values None and NaN, which mean that a value is missing. Bytes become base64 text, and dates become
     text.
@@ -93,13 +93,13 @@ def get_others(values: Mapping[str, Any], keys: AbstractSet[str], place: str) ->
     Raises:
         MessageError: JSON cannot represent a value.
     """
-    if values.keys() <= keys:  # fast path
+    if values.keys() <= known_keys:  # fast path
         return {}
-    others = {key: value for key, value in values.items() if key not in keys and value is not None}
-    if is_json_safe(others):
-        return others
+    unknown = {key: value for key, value in values.items() if key not in known_keys and value is not None}
+    if is_json_safe(unknown):
+        return unknown
     converted = {
-        str(key): _convert(value, f"{place}.{key}" if place else str(key)) for key, value in others.items()
+        str(key): _convert(value, f"{place}.{key}" if place else str(key)) for key, value in unknown.items()
     }
     return {key: value for key, value in converted.items() if value is not None}
 

@@ -68,13 +68,13 @@ class RowWriter(Iterator[dict[str, Any]]):
             if losses.omitted and callable(self._on_loss):  # with "raise", an error names the first loss
                 losses.check_trained(sample)
         except InputError as error:
-            losses.take_all()
+            losses.pop_losses()
             raise MessageError(f"samples[{self.index}].{error.place}", error.reason, error.advice) from None
         except (ValueError, RecursionError) as error:  # an integer with too many digits, or deeply nested values
-            losses.take_all()
+            losses.pop_losses()
             reason = f"a value cannot be written as JSON ({error})"
             raise MessageError(f"samples[{self.index}]", reason, "Remove the value from the sample.") from None
-        for field, reason in losses.take_all() if losses.losses else ():
+        for field, reason in losses.pop_losses() if losses.losses else ():
             place = f"samples[{self.index}].{field}"
             if not callable(self._on_loss):
                 advice = "Use another format, or pass a function as on_loss."

@@ -12,7 +12,7 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tools.error_marks import write_output
-from agentkit.training.rows.chat_message_reader import MASKS, ChatMessageReader, build_msg, read_weight
+from agentkit.training.rows.chat_message_reader import WEIGHT_KEYS, ChatMessageReader, build_msg, read_weight
 from agentkit.training.rows.chat_message_writer import write_url
 from agentkit.training.rows.content_reader import IMAGE_COLUMNS, ContentReader
 from agentkit.training.rows.loss_log import LossLog
@@ -75,7 +75,7 @@ class _TurnReader:
         if turn.get(names[1]) is None:
             refuse(f"{place}.{names[1]}", "the turn has no text")
         self.weights.append(read_weight(turn, place))
-        keys = {*names, *MASKS}
+        keys = {*names, *WEIGHT_KEYS}
         if speaker in _REPLY:
             return build_msg("assistant", text, "assistant", turn, keys, place)
         if speaker == "system":
@@ -120,7 +120,7 @@ def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
     turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
     row: dict[str, Any] = {"conversations": turns}
     if sample.tools:
-        nested = {"type": "function"}  # the nested form is needed only for further values beside `function`
+        nested = {"type": "function"}  # this object is needed only if a tool has other keys
         tools = [
             tool["function"] if tool == {**nested, "function": tool["function"]} else tool
             for tool in dump_tools(sample)

@@ -26,7 +26,7 @@ class OllamaRawParser(PromptReplyParser):
     """Parser for complete and streamed replies: `GenerateResponse` objects, their dicts, or stream lines.
 
     `metadata["reply"]` of the message has the dict `durations`, in nanoseconds. If the request asked for log
-    probabilities, the metadata also has the list `logprobs`.
+    probabilities, `metadata["reply"]` also has the list `logprobs`.
 
     Source of these facts: api/types.go of Ollama, `GenerateResponse`.
     """
