@@ -133,9 +133,12 @@ class ChatTemplate:
         if self.response_template is not None:
             copies["response_template"] = make_json_safe(dict(self.response_template), "response_template")
         if self.tags is not None:
-            from agentkit.chat_templates.tag_templates import check_tags
+            from agentkit.chat_templates.tag_templates import check_tags, write_tag_template
 
-            copies["tags"] = check_tags(self.tags)
+            copies["tags"] = tags = check_tags(self.tags)
+            if self.jinja != write_tag_template(tags):
+                reason = "`jinja` is not the template that writes these tags"
+                raise OptionError("tags", reason, "Use ChatTemplate.from_tags to create a template from tags.")
         for name, value in copies.items():
             object.__setattr__(self, name, value)
         self._check_sources()
@@ -438,7 +441,7 @@ class ChatTemplate:
             return ""
         check_text("chat_template", name)
         sources = self._sources
-        chosen = name or ("tool_use" if has_tools and "tool_use" in sources else "default")
+        chosen = ("tool_use" if has_tools and "tool_use" in sources else "default") if name is None else name
         if chosen not in sources:
             reason = f"no template is named {chosen!r} (existing names: {', '.join(map(repr, sorted(sources)))})"
             raise OptionError("chat_template", reason, "Pass one of these names.")

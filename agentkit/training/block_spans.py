@@ -7,7 +7,7 @@ texts are compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from agentkit.errors import EmptyConversationError, MessageError, TemplateError
 from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.text_spans import Span, find_difference
+from agentkit.training.text_spans import Span, find_difference, subtract_spans
 from agentkit.training.thinking_tags import find_thinking_tags
 
 __all__ = ["find_blocks", "find_thinking", "get_block_text"]
@@ -24,36 +24,44 @@ _OTHER_TEXT: Final = "\U0010fffd"
 """Placeholder for the text of a block: a private-use character that messages usually do not contain."""
 
 
-def find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> dict[int, Span]:
+def find_blocks(rendered: ReplySpans, index: int, numbers: Collection[int]) -> list[Span]:
     """Returns the spans of the texts that the template writes for blocks of a message.
 
     For each block, the conversation is rendered with and without the block. The span is the difference between the
-    two texts. Adjacent blocks can begin and end with the same texts, so no span begins before the end of the span
-    of the previous block.
+    two texts, without the texts of other blocks. The stop token of a reply belongs to the last block.
+
+    Adjacent blocks can begin and end with the same texts, so no span begins before the end of the span of the
+    previous block.
 
     Args:
         rendered: Rendered conversation.
         index: Index of the message.
         numbers: Indexes of the blocks in the message.
 
-    Returns:
-        The spans by the index of the block. Blocks for which the template writes no text are omitted.
-
     Raises:
         MessageError: The template refuses the conversation without one of the blocks.
     """
     spans: dict[int, Span] = {}
-    previous_span = (0, 0)
-    for number in range(max(numbers, default=-1) + 1):
+    previous = (0, 0)
+    last = len(rendered.sample.msgs[index].blocks) - 1
+    for number in range(last + 1) if numbers else ():
         try:
-            span = _find_part(rendered, index, [number], previous_span)
+            span = _find_part(rendered, index, [number], previous)
         except MessageError:
             if number in numbers:
                 raise
             continue
         if span:
-            spans[number] = previous_span = span
-    return {number: span for number, span in spans.items() if number in numbers}
+            spans[number] = previous = span
+    if last in spans and index in rendered.all_replies:
+        spans[last] = spans[last][0], rendered.find_reply_spans(index)[-1][1]
+    return [part for number in numbers if number in spans for part in _cut_inner(spans[number], spans.values())]
+
+
+def _cut_inner(span: Span, others: Iterable[Span]) -> list[Span]:
+    """Returns the parts of a span outside of all smaller spans that the span contains."""
+    inner = [other for other in others if span != other and span[0] <= other[0] and other[1] <= span[1]]
+    return subtract_spans([span], inner)
 
 
 def find_thinking(rendered: ReplySpans) -> list[Span]:

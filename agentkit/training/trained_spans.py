@@ -100,8 +100,4 @@ def _find_weighted(rendered: ReplySpans, index: int, value: int) -> list[Span]:
     weight = rendered.sample.get_weight(index)
     if not isinstance(weight, tuple):
         return _find_message_spans(rendered, index) if weight == value else []
-    spans = find_blocks(rendered, index, [number for number, item in enumerate(weight) if item == value])
-    last = len(weight) - 1
-    if last in spans and index in rendered.all_replies:  # the stop token belongs to the last block
-        spans[last] = spans[last][0], rendered.find_reply_spans(index)[-1][1]
-    return [*spans.values()]
+    return find_blocks(rendered, index, [number for number, item in enumerate(weight) if item == value])

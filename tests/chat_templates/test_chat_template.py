@@ -437,8 +437,9 @@ def test_a_template_is_chosen_by_name_or_for_tools() -> None:
     assert template.render([USER]).text == "default"
     assert template.render([USER], tools=[look]).text == "tools"
     assert template.render([USER], tools=[look], chat_template="rag").text == "rag"
-    with pytest.raises(OptionError, match="'default', 'rag', 'tool_use'"):
-        template.render([USER], chat_template="other")
+    for name in ("other", ""):
+        with pytest.raises(OptionError, match="'default', 'rag', 'tool_use'"):
+            template.render([USER], chat_template=name)
     with pytest.raises(OptionError, match=r"no template is named 'default' \(existing names: 'rag'\)"):
         ChatTemplate(None, additional_templates={"rag": "x"}).render([USER])
 
@@ -539,6 +540,8 @@ def test_invalid_messages_and_options_are_refused() -> None:
         ("a", {"additional_templates": {"default": "b"}}, "additional_templates['default']: `jinja` is already"),
         ("a", {"function": len}, "function: cannot be combined with `jinja` or `additional_templates`"),
         (None, {"additional_templates": {"rag": "a"}, "function": len}, "function: cannot be combined with "),
+        ("a", {"tags": {"user": ("U: ", "")}}, "tags: `jinja` is not the template that writes these tags"),
+        (None, {"tags": {}, "function": len}, "tags: `jinja` is not the template that writes these tags"),
         (None, {"function": 5}, "function: expected Callable, got int 5. Pass a function that takes the messages"),
         ("a", {"name": 5}, "name: expected str, got int 5"),
         ("a", {"adds_bos": "yes"}, "adds_bos: expected bool, got str 'yes'"),
@@ -575,13 +578,13 @@ def test_a_dict_that_changes_later_does_not_change_the_template() -> None:
         special_tokens=tokens,
         additional_templates=others,
         response_template=declaration,
-        tags=tags,
     )
+    tagged = ChatTemplate.from_tags(tags)
     tokens["bos_token"], others["rag"], tags["user"] = "!", "{% bad %}", ("", "")
     declaration["fields"]["content"] = {"close": "x"}
     assert template.render([USER]).text == "<s>"
     assert template.render([USER], chat_template="rag").text == "rag"
-    assert template.tags == {"user": ("U: ", "\n")}
+    assert tagged.tags == {"user": ("U: ", "\n")}
     assert template.response_template == {"start_anchor": "A:", "fields": {"content": {}}}
 
 

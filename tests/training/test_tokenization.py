@@ -129,6 +129,20 @@ def test_a_block_does_not_have_the_weight_of_thinking_that_needs_the_block(end: 
     assert list_trained(tokenize(sample, template, encode)) == [f"{call}<|end|>"]
 
 
+def test_a_block_does_not_have_the_weight_of_a_text_that_the_template_moves() -> None:
+    template = ChatTemplate(
+        "{% for m in messages %}<|{{ m.role }}|>{% for c in m.tool_calls or [] %}<|call|>{{ c.function | tojson }}"
+        "<|/call|>{% endfor %}{{ m.content }}{{ '<|wait|>' if m.tool_calls else '<|end|>' }}"
+        "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    call = '<|call|>{"name": "look", "arguments": {}}<|/call|>'
+    reply = Msg("Friday", [TextBlock("Let me look."), ToolUseBlock("c1", "look", {})], "assistant")
+    assert train([MSGS[1], reply], template, [None, [1, 0]]) == ["Let me look."]
+    assert train([MSGS[1], reply], template, [None, [0, 1]]) == [call, "<|wait|>"]
+    sample = Sample([MSGS[1], reply], weights=[None, (None, 1)], viewer="Eve")
+    assert list_trained(tokenize(sample, template, encode)) == [call, "<|wait|>"]
+
+
 def test_a_block_without_text_does_not_change_the_weights_of_others() -> None:
     template = ChatTemplate.from_tags({"user": ("U: ", "\n"), "assistant": ("A: ", "</s>")})
     msgs = [MSGS[1], Msg("Friday", [TextBlock("a"), TextBlock("b"), ThinkingBlock("Hm.")], "assistant")]
