@@ -3,8 +3,8 @@ r"""Chat templates: conversations in the text format that a model was trained on
 `ChatTemplate.render` converts messages and tools to the text of a prompt. The result also has the positions of the
 replies in the text. `ResponseTemplate` parses the text of a reply into a message.
 
-To read the source, start with the module `chat_template`. Then read `template_messages` and
-`agentkit.jinja_environments.chat_rendering`. For replies, read the package `responses`.
+To read the source, start with the module `chat_template`. Then read `conversation_renderer`, `template_messages`
+and `agentkit.jinja_environments.chat_rendering`. For replies, read the package `responses`.
 
 Example:
     >>> from agentkit import Msg

@@ -36,6 +36,7 @@ from agentkit.jinja_environments.limits import max_steps_variable
 
 if TYPE_CHECKING:
     from agentkit.chat_templates.chat_template import ChatTemplate
+    from agentkit.chat_templates.template_sources import TemplateSources
 
 __all__ = ["TemplateProbe", "inspect_template"]
 
@@ -98,7 +99,7 @@ def _count_equal(first: str, second: str) -> int:
 class TemplateProbe:
     """Renderer of small conversations, which tests one feature of a template at a time."""
 
-    def __init__(self, template: ChatTemplate) -> None:
+    def __init__(self, template: TemplateSources) -> None:
         self._template = template
 
     @cached_property
@@ -328,8 +329,7 @@ class TemplateProbe:
     def reads_clock(self) -> bool:
         """Returns True if the text depends on the current time."""
         template = self._template
-        sources = (template.jinja or "", *template.additional_templates.values())
-        if template.function is None and not any("strftime_now" in source for source in sources):
+        if template.function is None and not any("strftime_now" in text for text in template.sources.values()):
             return False  # templates cannot read the time otherwise
         texts = [
             self.render_text(messages, strftime_now=create_clock(now), tools=tools)

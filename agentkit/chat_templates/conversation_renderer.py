@@ -1,0 +1,167 @@
+"""`ConversationRenderer`: renders one conversation with a chat template, and locates its blocks in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from agentkit.argument_checks import check_choice, check_names, check_option
+from agentkit.chat_templates.control_tokens import OnSpecialTokens
+from agentkit.chat_templates.media_placeholders import find_media
+from agentkit.chat_templates.omitted_texts import find_omitted_texts
+from agentkit.chat_templates.prompt_end import find_prompt_end
+from agentkit.chat_templates.rendered_chat import RenderedChat
+from agentkit.chat_templates.template_messages import (
+    WrittenMessages,
+    adapt_message,
+    write_messages,
+    write_tools,
+)
+from agentkit.errors import OptionError
+from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
+from agentkit.jinja_environments.functions import create_clock
+from agentkit.json_values import make_json_safe
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg
+from agentkit.reprs import describe_value
+from agentkit.tools.tool import ToolLike, as_tools
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.chat_template import ChatTemplate
+
+__all__ = ["ConversationRenderer"]
+
+_RESERVED: Final = frozenset({"chat_template", "messages"})
+_MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT | Feature.RESULT_MEDIA
+
+
+class ConversationRenderer:
+    """Renderer of one conversation. The conversation and the options are converted for the template once.
+
+    Args:
+        template: Chat template.
+        msgs: The conversation. The class does not check the messages.
+        **variables: Further variables of the template. All other arguments are those of `ChatTemplate.render`.
+
+    Attributes:
+        source: Text of the template. Empty if a function writes the text.
+        chat: Variables of the template, without a generation prompt.
+
+    Raises:
+        MessageError: A text has a control token, and `on_special_tokens` is `raise`.
+        OptionError: An option is invalid, or `chat_template` is not the name of a template.
+    """
+
+    def __init__(
+        self,
+        template: ChatTemplate,
+        msgs: Sequence[Msg],
+        /,
+        *,
+        tools: Sequence[ToolLike] = (),
+        documents: Sequence[Mapping[str, Any]] = (),
+        now: datetime | None = None,
+        on_special_tokens: OnSpecialTokens = "keep",
+        chat_template: str | None = None,
+        **variables: Any,
+    ) -> None:
+        check_names("render()", variables.keys() & _RESERVED, ())
+        check_names("render()", variables.keys() & {"strftime_now"}, (), "Pass the time as `now`.")
+        check_option("now", now, datetime | None)
+        check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
+        self._template = template
+        self._msgs = msgs
+        self._guard = guard = template.create_guard(on_special_tokens)
+        self.source = template.choose_source(chat_template, bool(tools))
+        self._written = self._write(msgs)
+        declared, given = write_tools(as_tools(tools)), _read_documents(documents)
+        if guard:
+            declared, given = guard.protect_json(declared, "tools"), guard.protect_json(given, "documents")
+        clock = {"strftime_now": create_clock(now)} if now else {}
+        others: dict[str, Any] = {**template.special_tokens, **(make_json_safe(variables) if variables else {})}
+        self.chat = ChatVariables(self._adapt(self._written.messages), declared, given, others={**others, **clock})
+
+    def _write(self, msgs: Sequence[Msg]) -> WrittenMessages:
+        protect = self._guard.protect if self._guard else None
+        has_media = any(msg.features & _MEDIA for msg in msgs)
+        kinds = self._template.check().media if has_media else ()
+        return write_messages(msgs, self._template.text_separator, protect, kinds)
+
+    def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Returns messages with the types of values that the template requires.
+
+        Some templates require content as a list of parts, or arguments of tool calls as JSON text.
+        """
+        if self._template.function is not None:
+            return messages
+        probe, has_calls = self._template.probe, any("tool_calls" in message for message in messages)
+        needs_parts, needs_text_arguments = probe.needs_parts, has_calls and probe.needs_text_arguments
+        if not (needs_parts or needs_text_arguments):
+            return messages
+        return [adapt_message(message, needs_parts, needs_text_arguments) for message in messages]
+
+    def render(self, *, add_generation_prompt: bool) -> Rendering:
+        """Returns the text of the conversation and the spans of its replies.
+
+        Args:
+            add_generation_prompt: True to end the text with the start of an assistant turn.
+
+        Raises:
+            TemplateError: The template refuses the messages, or the rendering exceeds a limit.
+        """
+        chat = self.chat._replace(add_generation_prompt=add_generation_prompt)
+        return self._template.render_variables(self.source, chat)
+
+    def render_chat(self, *, add_generation_prompt: bool, continued: str | None = None) -> RenderedChat:
+        """Returns the text of the conversation, and the positions of its replies and media in this text.
+
+        Args:
+            add_generation_prompt: As for `render`.
+            continued: Key of the last message whose value the model continues. None if the text ends after the
+                last message.
+
+        Raises:
+            TemplateError: As for `render`.
+        """
+        chat = self.chat._replace(add_generation_prompt=add_generation_prompt)
+
+        def render(variables: ChatVariables) -> Rendering:
+            return self._template.render_variables(self.source, variables, continued)
+
+        def render_msgs(msgs: Sequence[Msg]) -> str:
+            return render(chat._replace(messages=self._adapt(self._write(msgs).messages))).text
+
+        text, spans = rendering = render(chat)
+        written, probe = self._written, self._template.probe
+        never_written = self._list_never_written({type_ for _, _, type_ in written.texts})
+        omitted = find_omitted_texts(text, written.texts, never_written, self.source, self._msgs, render_msgs)
+        return RenderedChat(
+            text,
+            spans,
+            media=tuple(find_media(text, chat, written.media, render, probe.find_placeholder)),
+            omitted=(*written.omitted, *omitted),
+            prompt_end=len(text) if continued else find_prompt_end(rendering, chat, render),
+            spaced_places=tuple(dict.fromkeys(self._guard.places)) if self._guard else (),
+        )
+
+    def _list_never_written(self, types: set[str]) -> list[str]:
+        """Returns the types of blocks that the template never writes.
+
+        The list is empty if the caller passed variables, because variables can change what the template writes.
+        """
+        if types <= {"text"} or self.chat.others.keys() - {*self._template.special_tokens, "strftime_now"}:
+            return []
+        return [type_ for type_ in sorted(types) if not self._template.probe.writes_block(type_)]
+
+
+def _read_documents(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """Returns documents as JSON values. Returns None if there are no documents.
+
+    Raises:
+        OptionError: `documents` is not a list.
+    """
+    if isinstance(documents, str | bytes) or not isinstance(documents, Sequence):
+        reason = f"expected a list, got {describe_value(documents)}"
+        raise OptionError("documents", reason, "Pass a list of dicts.")
+    return cast("list[dict[str, Any]]", make_json_safe(list(documents))) if documents else None
