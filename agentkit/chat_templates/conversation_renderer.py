@@ -84,9 +84,14 @@ class ConversationRenderer:
 
     def _write(self, msgs: Sequence[Msg]) -> WrittenMessages:
         protect = self._guard.protect if self._guard else None
-        has_media = any(msg.features & _MEDIA for msg in msgs)
-        kinds = self._template.check().media if has_media else ()
-        return write_messages(msgs, self._template.text_separator, protect, kinds)
+        return write_messages(msgs, self._template.text_separator, protect, self._list_media_kinds(msgs))
+
+    def _list_media_kinds(self, msgs: Sequence[Msg]) -> frozenset[str]:
+        """Returns the kinds of media for which the template has a placeholder. Empty if there are no media."""
+        for msg in msgs:
+            if msg.features & _MEDIA:
+                return self._template.check().media
+        return frozenset()
 
     def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Returns messages with the types of values that the template requires.

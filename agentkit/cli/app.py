@@ -50,7 +50,7 @@ app.command("render")(render_command)
 app.command("export")(export_command)
 
 _get_command = lru_cache(maxsize=1)(typer.main.get_command)
-"""Function that builds the command, with a cache: reading the function signatures takes several milliseconds."""
+"""Function that builds and caches the command, because reading the function signatures takes milliseconds."""
 
 
 def dispatch(arguments: list[str]) -> int:

@@ -87,10 +87,10 @@ def export_command(
     """Write the conversations of logs as rows of training data, one JSON object per line.
 
     The command prints a summary to standard error. The summary counts samples, refused items (logs, conversations
-    or samples), and losses by reason. A loss is content that the format cannot represent, or the declarations of
-    tools that the template does not write. With a tokenizer, the summary also counts trained tokens, and samples
-    that are longer than --max-tokens. Content and stop tokens of trained replies that the template does not write
-    are then losses too.
+    or samples), and the losses for each reason. A loss is content that the format cannot represent, or the
+    declarations of tools that the template does not write. With a tokenizer, the summary also counts trained tokens,
+    and samples that are longer than --max-tokens. If the template omits content or the stop token of a trained reply,
+    this is then a loss too.
     """
     check_log_format(source)
     chosen = None if template is None else find_template(template, "--template")
@@ -143,7 +143,7 @@ class _Export:
         self._writer = dump_rows(self.format, (), on_loss=self.summary.add_loss)
 
     def convert_log(self, log: Path) -> Iterator[bytes]:
-        """Yields the rows of a log. Prints an error for a log or conversation that is refused."""
+        """Yields the rows of a log. Prints an error for each log, conversation or sample that is refused."""
         try:
             for place, text in _read_conversations(log):
                 yield from self._convert(text, place)

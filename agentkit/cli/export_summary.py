@@ -24,8 +24,9 @@ class ExportSummary:
         too_long: Number of samples with more than `--max-tokens` tokens. If `split_rewritten` splits a sample,
             each part counts as a sample.
         refused: Number of logs, conversations and samples with an error.
-        losses: Number of parts that the format cannot represent, or that the template does not write.
-        reasons: Number of losses by reason, for at most 20 reasons.
+        losses: Number of losses. A loss is content that the format cannot represent, or that the template does not
+            write.
+        reasons: Maps each reason to the number of its losses. Contains at most 20 reasons.
     """
 
     samples: int = 0

@@ -58,7 +58,7 @@ class FormatOptions:
     template: str | None = None
 
     def formatters(self) -> dict[str, FormatterBase]:
-        """Returns a dict from the name of each requested provider to its formatter.
+        """Returns a dict that maps the name of each requested provider to its formatter.
 
         With `--all`, the function skips a provider that cannot be loaded, and prints the error to stderr. Without
         `--template`, the function also skips the providers that need a chat template.

@@ -69,7 +69,10 @@ LedgerFormatOption: TypeAlias = Annotated[
 
 
 def complete_ledger_option(arguments: list[str]) -> list[str]:
-    """Returns the arguments with `--ledger=table` for `--ledger` without a value, which typer does not accept."""
+    """Returns the arguments with `--ledger=table` in place of each `--ledger` that has no value.
+
+    The reason: typer requires a value for this option.
+    """
     return [
         "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
         for argument, following in zip(arguments, [*arguments[1:], ""], strict=False)

@@ -60,7 +60,7 @@ class ObservedSteps:
         for name, step in _STEPS.items():
             owner = next((base for base in cls.__mro__ if name in vars(base)), None)
             # A method that another adapter class defines already reports its calls.
-            # A method of a mixin may not report its calls, because a mixin need not be an adapter class.
+            # A mixin need not be an adapter class. A method of such a mixin does not report its calls yet.
             if owner is cls or not (owner is None or issubclass(owner, ObservedSteps)):
                 method = vars(owner)[name]
                 if isfunction(method):

@@ -63,7 +63,7 @@ def _get_default(signature: type[Signature[Any]], field: SignatureField) -> Any:
 
 
 def get_inputs(bound: Signature[Any]) -> dict[str, Any]:
-    """Returns the values of a bound request by the names of the inputs."""
+    """Returns a dict that maps the names of the inputs of a bound request to their values."""
     attributes = vars(bound)
     return {name: attributes[name] for name in type(bound).input_fields}
 
@@ -101,7 +101,7 @@ def replace(bound: _Bound, /, **changes: Any) -> _Bound:
 
     Args:
         bound: Bound request.
-        **changes: New values by the names of the inputs.
+        **changes: New values. The keywords are the names of the inputs.
 
     Raises:
         MessageError: A value is invalid, or the name of a value is not the name of an input.

@@ -1,4 +1,7 @@
-"""`ChatAdapter`: writes fields as sections with the header `[[ ## name ## ]]`, with the texts of DSPy 3.4.1."""
+"""`ChatAdapter`: writes each field as a section with the header `[[ ## name ## ]]`.
+
+The prompts have the same wording as in DSPy 3.4.1.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ClassFields:
         owner: Name of the class.
         annotations: Types of the fields, by field name. A type may be a string with the source code of the type.
         values: Values that the class body assigns to fields, by name.
-        answer_type: Type T of a subclass of `Signature[T]`. None if the class does not set it.
+        answer_type: Type T of a subclass of `Signature[T]`. None if the class does not set T.
         is_query: True if the class or a base class is a subclass of `Signature[T]`.
         namespaces: Global and local variables that the source code of types may use.
         instructions: Instructions of the class. Empty if the class has none.

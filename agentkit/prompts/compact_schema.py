@@ -114,7 +114,7 @@ def _is_model(annotation: Any) -> bool:
 
 def _write_model(model: type[BaseModel], depth: int, models: tuple[type, ...], place: str) -> str:
     if model in models:
-        reason = f"the model {model.__name__} contains itself, and a compact schema cannot show this"
+        reason = f"the pydantic model {model.__name__} contains itself, and a compact schema cannot show this"
         raise OptionError(place, reason, 'Pass schema_style="json".')
     outer, inner = _INDENT * depth, _INDENT * (depth + 1)
     lines = [f"{outer}# {line}" for line in _list_doc_lines(model)] if depth == 0 else []
@@ -128,7 +128,11 @@ def _write_model(model: type[BaseModel], depth: int, models: tuple[type, ...], p
 
 
 def _list_comments(name: str, field: FieldInfo) -> Iterator[str]:
-    """Yields the comments on a field: its description or alias, and the docstring of a model that is its type."""
+    """Yields the comments on a field.
+
+    The comments are the description or the alias of the field. If the type of the field is a pydantic model, or a
+    union of a pydantic model and None, the lines of the model's docstring follow.
+    """
     if field.description:
         yield field.description
     elif field.alias and field.alias != name:

@@ -128,7 +128,7 @@ def select_examples(
         count: Maximum number of examples. None means that there is no maximum.
         seed: Seed of the random selection of `count` examples. The same seed selects the same examples. None means
             that the first examples are selected.
-        exclude: Inputs, or an example with these inputs. Examples with the same inputs are not selected.
+        exclude: Dict of inputs, or an `Example`. Examples with equal inputs are not selected.
 
     Raises:
         OptionError: An option is invalid, or an item of `examples` is not an Example.

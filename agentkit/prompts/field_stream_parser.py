@@ -120,7 +120,10 @@ class FieldStreamParser:
         """Parses the text that was buffered until the end of the reply. Does nothing by default."""
 
     def write_delta_text(self, field: SignatureField, value: Any) -> str:
-        """Returns the text of the deltas of an output that is not in the text of the reply, such as a default."""
+        """Returns the text for the deltas of an output.
+
+        `finish` calls this method for each output that has a value but no FieldEnd yet, such as a default.
+        """
         return "".join(item for item in write_content(field, value) if isinstance(item, str))
 
     def start_field(self, name: str) -> None:

@@ -117,7 +117,8 @@ class FieldDeclaration:
     Attributes:
         is_output: True if the field is an output. False if it is an input.
         description: Description for the model. Empty if there is none.
-        constraints: Constraints by the names that pydantic uses, in the order in which the prompt lists them.
+        constraints: Maps the names of constraints in pydantic to their values. The prompt lists the constraints in
+            this order.
         default: Default value. `PydanticUndefined` if there is none.
         default_factory: Function that returns the default. None if there is none.
     """
@@ -162,7 +163,8 @@ class SignatureField:
         type: Type of the value, without constraints and without `Annotated`.
         is_output: True if the field is an output. False if it is an input.
         description: Description for the model. Empty if there is none.
-        constraints: Constraints by the names that pydantic uses, in the order in which the prompt lists them.
+        constraints: Maps the names of constraints in pydantic to their values. The prompt lists the constraints in
+            this order.
         metadata: Metadata of a type that was declared with `Annotated`.
         default: Default value. `PydanticUndefined` if there is none (see `is_required`).
         default_factory: Function that returns the default. None if there is none.

@@ -22,7 +22,10 @@ from agentkit.reprs import shorten_repr
 __all__ = ["HistoryRow", "RESULTS", "StoredResults", "read_row"]
 
 RESULTS: Final = "tool_call_results"
-"""Key of the tool results in a row of a history. In prompts with tool calls as text, also a section name."""
+"""Key of the tool results in a row of a history.
+
+If a prompt shows the tool calls of a row as text, the section with the results has this name too.
+"""
 
 
 class _StoredResult(BaseModel):

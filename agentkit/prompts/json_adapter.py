@@ -1,4 +1,7 @@
-"""`JSONAdapter`: writes inputs in sections and outputs in one JSON object, with the texts of DSPy 3.4.1."""
+"""`JSONAdapter`: writes each input as a section, and all outputs as one JSON object.
+
+The prompts have the same wording as in DSPy 3.4.1.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,8 @@ class JSONAdapter(ChatAdapter):
         """Returns the sections of the inputs and the JSON object of the outputs, with placeholders for the values.
 
         Raises:
-            OptionError: The schema style is `compact`, and a model in an output contains itself.
+            OptionError: The schema style is `compact`, and the type of an output has a pydantic model that contains
+                itself.
         """
         if self.schema_style == "compact":
             return _describe_compact(signature)
@@ -183,7 +187,7 @@ def _dump_indented(value: BaseModel | Code | Reasoning) -> str:
         return json.dumps(as_json_value(value), ensure_ascii=False)
     try:
         return value.model_dump_json(indent=2, by_alias=True)
-    except (PydanticSerializationError, UnicodeError):  # for example, a field of the model contains a function
+    except (PydanticSerializationError, UnicodeError):  # for example, a field of the pydantic model contains a function
         return ""
 
 

@@ -86,11 +86,14 @@ class JSONStreamParser(FieldStreamParser):
         self._in_string = False  # True inside a string in a list or an object
         self._is_escaped = False  # True after a backslash in a string in a list or an object
         self._is_exact = True  # False if `read_json` and this parser may find different values
-        self._first_values: dict[str, Any] = {}  # first value of each key, up to the first damaged JSON
+        self._first_values: dict[str, Any] = {}  # first value of each key, up to the first error in the JSON
 
     @classmethod
     def read_first_values(cls, adapter: Adapter, signature: _AnySignature, text: str) -> dict[str, Any]:
-        """Returns the first value of each key of the first object in a text, up to the first damaged JSON."""
+        """Returns the first value of each key in the first JSON object of a text.
+
+        Keys after the first error in the JSON are omitted.
+        """
         parser = cls(adapter, signature)
         parser.read(text)
         return parser._first_values

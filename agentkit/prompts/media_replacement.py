@@ -56,7 +56,10 @@ def _is_plain(value: object) -> bool:
 
 
 def _list_items(value: object) -> Mapping[Any, object]:
-    """Returns the items of a list, dict, pydantic model or dataclass, by index or name. Empty for other values."""
+    """Returns a mapping with the items of a container, a pydantic model or a dataclass.
+
+    The keys of the mapping are indexes, dict keys or field names. For any other value, the mapping is empty.
+    """
     if isinstance(value, Mapping):
         return cast("Mapping[Any, object]", value)
     if isinstance(value, list | tuple | set | frozenset):

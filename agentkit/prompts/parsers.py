@@ -61,7 +61,10 @@ def _read_first_word(reply: Reply) -> str:
 
 
 class _FirstWordParser(Parser[str]):
-    """Class of the parser `first_word`. With a `Literal` or an enum, the word must equal the text of a member."""
+    """Class of the parser `first_word`.
+
+    If the type of the parser is a `Literal` or an enum, the word must equal the text of a member.
+    """
 
     @overload
     def as_type(self, type: type[U]) -> Parser[U]: ...
@@ -96,7 +99,7 @@ def _get_member_value(member: Any) -> Any:
 
 
 class _StructuredParser(Parser[Any]):
-    """Class of the parser `structured`. The request asks for JSON of the parser's type."""
+    """Class of the parser `structured`. The request asks for JSON that fits the type of the parser."""
 
     @overload
     def as_type(self, type: type[U]) -> Parser[U]: ...

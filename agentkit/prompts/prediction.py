@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Outputs(Mapping[str, Any]):
-    """Outputs of a request by name, as attributes and as items. The object is immutable.
+    """Immutable mapping with the outputs of a request. The object also has each output as an attribute.
 
     If an output has the name of a method, such as `items`, the attribute is the value of the output.
     """

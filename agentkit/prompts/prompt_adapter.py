@@ -87,12 +87,12 @@ class PromptAdapter(Adapter):
         feedback: Template of a `Feedback`. None means the default.
         parser: Parser of the replies. None means `structured`. A parser without a type, such as `yaml`, gets the
             type of the outputs. With several outputs, the value is an object with one key for each output.
-        modes: Adapters of the modes, by the name of the mode.
+        modes: Maps the name of each mode to its adapter.
         mode: Name of the mode of requests. None means that this adapter itself is used. The argument `mode` of
             `ask` and `stream` replaces this option.
         templates: Folders with templates and data. None means that there are no folders.
-        params: Value of the variable `params` in the templates: JSON values by name. The `params` of the mode are
-            added.
+        params: Value of the variable `params` in the templates: JSON values by name. The `params` of the mode's
+            adapter are added.
         native_tools: See `Adapter`. False is allowed only for signatures without an output for tool calls.
         native_reasoning: See `Adapter`.
         native_citations: See `Adapter`.
@@ -134,7 +134,7 @@ class PromptAdapter(Adapter):
         check_option("parser", self.parser, Parser | None, "Pass a parser, such as `structured` or `yaml`.")
         check_option("templates", self.templates, PromptTemplates | None, "Pass PromptTemplates(folder).")
         check_option("params", self.params, Mapping, "Pass a dict of JSON values.")
-        check_option("modes", self.modes, Mapping, "Pass a dict of adapters by mode.")
+        check_option("modes", self.modes, Mapping, "Pass a dict that maps names of modes to adapters.")
         object.__setattr__(self, "params", copy_values(self.params, "params"))
         object.__setattr__(self, "modes", dict(self.modes))
         for name, adapter in self.modes.items():

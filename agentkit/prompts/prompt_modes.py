@@ -31,7 +31,8 @@ class PromptMode:
         names: Names of all modes, beginning with None: the template variable `available_modes`.
         parser: Parser of the replies.
         templates: Folders with templates and data.
-        texts: Templates from the options of the adapter, by kind. None means that the option has no template.
+        texts: Maps the kinds `system`, `instance` and `feedback` to the templates in the options of the adapter.
+            None means that an option has no template.
         params: Template variable `params`.
     """
 
@@ -93,7 +94,7 @@ def check_mode(name: object, adapter: object, adapter_class: type[Adapter]) -> N
         OptionError: The name is not a string, the adapter is not an `adapter_class`, or the adapter has an option
             for the outer adapter.
     """
-    check_option("modes", name, str, "Pass a dict of adapters by mode.")
+    check_option("modes", name, str, "Pass a dict that maps names of modes to adapters.")
     place = f"modes[{name!r}]"
     check_option(place, adapter, adapter_class, f"Pass a {adapter_class.__name__}.")
     for option, default in _OUTER.items():

@@ -195,7 +195,7 @@ def _check_folders(option: str, folders: Iterable[str | Path]) -> list[str | Pat
 
 
 def _read_templates(folders: Iterable[Path]) -> dict[str, str]:
-    """Returns all templates by their path in a folder.
+    """Returns a dict that maps the path of each template in its folder to the text of the template.
 
     If several folders have a template with the same path, the template of the first folder is used.
     """

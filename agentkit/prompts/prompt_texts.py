@@ -28,7 +28,10 @@ _DEFAULTS: Final = {
     ),
     "more": "Good! Can you generate a different answer now?",
 }
-"""Default templates by kind, from Delphyne 0.15. The default for `system` is the instructions of the signature."""
+"""Maps kinds to default templates, which are those of Delphyne 0.15.
+
+The default for the kind `system` is the instructions of the signature.
+"""
 
 
 @lru_cache(1)
@@ -50,8 +53,9 @@ class PromptTexts:
         query: Values of the inputs, for the variable `query`.
         variables: Further variables of the templates of all kinds.
         templates: Templates in folders, which take precedence over all other templates.
-        texts: Templates from the options of the adapter, by kind. None means that the option has no template.
-            These templates take precedence over the templates of the signature.
+        texts: Maps the kinds `system`, `instance` and `feedback` to the templates in the options of the adapter.
+            None means that an option has no template. These templates take precedence over the templates of the
+            signature.
     """
 
     signature: _AnySignature

@@ -25,7 +25,10 @@ __all__ = ["ANSWER_RESULT", "PromptTurns", "is_usable"]
 _AnySignature: TypeAlias = type[Signature[Any]]
 
 ANSWER_RESULT: Final = "Done."
-"""Result of the tool call that is the answer of an example, with the parser `tool_call`."""
+"""Text of the tool result in an example.
+
+With the parser `tool_call`, the answer of an example is a tool call, and this text is the result of the call.
+"""
 
 _CALLS: Final = "tool_calls"
 """Name of an output with tool calls that an example may have even if the signature lacks this output."""

@@ -1,4 +1,4 @@
-"""`load_yaml`: reads YAML from the text of a model with the package pyyaml. Refuses aliases."""
+"""`load_yaml`: reads YAML that a model wrote. Uses the package pyyaml, and refuses aliases."""
 
 from __future__ import annotations
 

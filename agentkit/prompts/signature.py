@@ -291,7 +291,7 @@ class Signature(Generic[AnswerT], metaclass=SignatureMeta):
     or is a key of `types`.
 
     Attributes:
-        tags: Tags of the signature. A subclass may set them. The default is the name of the class.
+        tags: Tags of the signature. A subclass may set this attribute. The default is the name of the class.
 
     Raises:
         MessageError: A value is missing or invalid, or a name is not the name of an input.

@@ -41,7 +41,7 @@ class StreamedText:
         self._marker: str | None = None  # start of a block, held back while it may be a section marker
         self._last = -1  # index of the last text block
         self._current: int | None = None  # index of the block whose text is read
-        self._waiting: dict[int, list[str]] = {}  # texts of later blocks, by the index of the block
+        self._waiting: dict[int, list[str]] = {}  # maps the indexes of later blocks to their texts
         self._ended: set[int] = set()
 
     def add_event(self, event: StreamEvent) -> str:
@@ -90,7 +90,7 @@ class StreamedText:
         return self._strip_prefix(text) if self._has_head else text
 
     def _end_block(self) -> str:
-        """Returns the text of the current block that was held back, because the text is not a section marker."""
+        """Ends the current block. Returns the text that was held back while it could begin a section marker."""
         text, self._marker = self._marker, None
         return self._add(text or "")
 

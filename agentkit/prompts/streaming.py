@@ -168,7 +168,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
         """Reply with all content that arrived. After a fallback, this is the second reply.
 
         Raises:
-            InputError: The stream was not opened, or is still open before the end of the reply.
+            InputError: The stream was not opened, or the stream is still open and the reply has not ended.
         """
         if self._stream is None:
             raise _not_open()

@@ -23,7 +23,7 @@ _FEWER_LEVELS: Final = "Pass a value with fewer levels and without references to
 
 
 def copy_values(values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Returns a deep copy of JSON values by name.
+    """Returns a deep copy of a dict of JSON values.
 
     Args:
         values: Values by name. Objects other than dicts and lists are not copied.

@@ -146,7 +146,8 @@ def _validate_first(members: Sequence[Any], value_type: ValueType) -> Any:
 
 def _find_written(text: str, value_type: ValueType, is_text: bool) -> Sequence[Any]:
     """Returns the members that are written as `text`. String members are first if `is_text`, else last."""
-    orders = value_type.members_by_text.get(text[:])  # `[:]` turns an enum member, whose hash differs, into a str
+    # `[:]` converts a member of a string enum to a plain string. The two are equal, but have different hashes.
+    orders = value_type.members_by_text.get(text[:])
     return orders[is_text] if orders else ()
 
 

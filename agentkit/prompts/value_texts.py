@@ -99,7 +99,7 @@ def _quote_item(item: str) -> str:
 
 
 def _find_readable(value: object, json_value: Any, value_type: ValueType) -> str:
-    """Returns the first text that `parse_value` reads as the value. If there is none, returns the text of DSPy."""
+    """Returns the first text that `parse_value` reads as the value, or else the text that DSPy writes."""
     for text in _list_candidates(value, json_value, value_type):
         if text == text.strip() and _reads_back(text, value, json_value, value_type):
             return text

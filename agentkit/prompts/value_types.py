@@ -59,7 +59,7 @@ class ValueType:
 
     @cached_property
     def members_by_text(self) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
-        """Members by the text of their JSON value, in two orders.
+        """Maps each text to the members whose JSON value has this text, in two orders.
 
         Members whose JSON value is a string are last in the first order, and first in the second order.
         """
@@ -92,10 +92,10 @@ class ValueType:
         return self.adapter.validator.validate_python
 
     def validate(self, value: object) -> Any:
-        """Validates a Python or JSON value. Keys for the fields of models may be names or aliases.
+        """Validates a Python or JSON value. In a dict for a pydantic model, the keys may be field names or aliases.
 
-        A strict type, such as a model with `ConfigDict(strict=True)`, also accepts the JSON form of a value: a
-        string for a date, or a list for a set.
+        A strict type, such as a pydantic model with `ConfigDict(strict=True)`, also accepts the JSON form of a value:
+        a string for a date, or a list for a set.
 
         Raises:
             ValidationError: The value does not fit the type, or a constraint cannot be applied to the value.
@@ -167,8 +167,8 @@ def as_json_value(value: object) -> Any:
     """Converts a value to the JSON values that prompts show. NaN and infinity stay numbers.
 
     Parts that JSON cannot represent are converted with `str()`. If a part cannot be converted, the complete value
-    is converted with `str()`. The items of a set are sorted by their JSON text, except in a model that uses
-    `field_serializer` or `model_serializer`.
+    is converted with `str()`. The items of a set are sorted by their JSON text, except in a pydantic model that
+    uses `field_serializer` or `model_serializer`.
 
     Raises:
         OptionError: The value is nested too deeply.
@@ -238,7 +238,10 @@ def _has_serializers(value: object) -> bool:
 
 _MAX_CACHED: Final = 1_024
 _cached: dict[int, ValueType] = {}
-"""Cached types by `id()`, because pydantic reads the equal types `int | str` and `str | int` differently."""
+"""Maps the `id()` of a type to its `ValueType`.
+
+The key is not the type itself, because pydantic reads the equal types `int | str` and `str | int` differently.
+"""
 
 
 def get_value_type(annotation: Any) -> ValueType:

@@ -1,4 +1,4 @@
-r"""`XMLAdapter`: writes each field between its tags, with the texts of DSPy 3.4.1.
+r"""`XMLAdapter`: writes each field between its tags. The prompts have the same wording as in DSPy 3.4.1.
 
 The section of a field is a line `<name>`, the value, and a line `</name>`. An output that is a list, a dict, a
 TypedDict or a pydantic model is written as nested tags on one line: `<stops><item>Oslo</item></stops>`.

@@ -1,7 +1,7 @@
 r"""`Element`: an XML element in the reply of a model. The reply need not be well-formed XML.
 
-The parser expands no entities other than the five of XML, loads no other files, and needs linear time. An opening
-tag without a closing tag is text, and so is a closing tag without an opening tag. Comments and CDATA sections
+The parser expands only the five predefined entities of XML, and loads no files. The time is proportional to the
+length of the text. An opening tag without a closing tag is text, and so is a closing tag without an opening tag. Comments and CDATA sections
 contain no tags. Line breaks and control characters are unchanged.
 
 >>> [(element.name, element.text) for element in read_elements("So: <a>1 < 2</a><b>R&amp;D</b>")]
@@ -59,8 +59,8 @@ class _Document:
     Attributes:
         text: The text.
         tags: Tags in the order of the text.
-        ends: Indexes of closing tags in `tags`, by the indexes of their opening tags.
-        closings: Indexes of all closing tags in `tags`, by the names of the tags.
+        ends: Maps the index of an opening tag in `tags` to the index of its closing tag.
+        closings: Maps the name of a tag to the indexes of all closing tags with this name in `tags`.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""XML references such as `&lt;` in the text of a reply, and the comments and CDATA sections that hide them."""
+"""Functions that escape and decode XML references such as `&lt;`, and find comments and CDATA sections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ["MARKUP_CLOSINGS", "REFERENCE", "decode_references", "escape_references", "scan_markup"]
 
 MARKUP_CLOSINGS: Final = {"<!--": "-->", "<![CDATA[": "]]>"}
-"""Closing texts of comments and CDATA sections, by their opening texts."""
+"""Maps the opening texts of comments and CDATA sections to their closing texts."""
 REFERENCE: Final = re.compile(r"<!--|<!\[CDATA\[|&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));")
 _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 

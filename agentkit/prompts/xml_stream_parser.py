@@ -61,7 +61,7 @@ class XMLStreamParser(FieldStreamParser):
 
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
-        self._held: list[str] = []  # held-back text that begins with a `<` or `&` of unknown meaning
+        self._held: list[str] = []  # held-back `<` or `&` with the text after it, or a part of `_closing`
         self._held_length = 0
         self._element = ""  # name of the current element: an output, or an element that is skipped
         self._closing = ""  # closing text of the comment or CDATA section that is skipped
@@ -91,13 +91,16 @@ class XMLStreamParser(FieldStreamParser):
         self._stop()
 
     def write_delta_text(self, field: SignatureField, value: Any) -> str:
-        """Returns the text between the tags of an output, from which its value was parsed."""
+        """Returns the text between the tags of an output, if the output is a text.
+
+        For any other output, see `FieldStreamParser`.
+        """
         element = self._elements.get(field.name) if is_text_field(field) else None
         return super().write_delta_text(field, value) if element is None else element.text
 
     @cached_property
     def _elements(self) -> dict[str, Element]:
-        """First element of each output in the complete reply, by name."""
+        """Maps each name to the first element with this name in the complete reply."""
         elements = [*read_elements("".join(self._pieces), self._fields)]
         return {element.name: element for element in reversed(elements)}
 

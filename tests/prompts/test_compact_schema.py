@@ -129,7 +129,7 @@ def test_a_model_may_occur_twice() -> None:
 
 
 def test_a_model_that_contains_itself_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"^tree: the model Tree contains itself"):
+    with pytest.raises(OptionError, match=r"^tree: the pydantic model Tree contains itself"):
         compact_type(Tree, "tree")
 
 
