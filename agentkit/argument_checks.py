@@ -47,8 +47,8 @@ _AGENTSCOPE = {
 """Advice for each option of AgentScope 1.x that agentkit does not have. The keys are option names."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-# A parameter counts as a misspelled option if its similarity to the option is at least this value (0 to 1). The
-# value must be above 0.8, the highest similarity of a real provider parameter to an option (vLLM's `min_tokens`).
+# A parameter counts as a misspelled option if its similarity to the option is at least this value (0 to 1).
+# The value must be above 0.8, the highest similarity of a provider's parameter to an option (vLLM's `min_tokens`).
 _MISSPELLED = 0.85
 
 

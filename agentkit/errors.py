@@ -258,7 +258,7 @@ class ParseError(AgentkitError):
         place: Field and path of the invalid value, such as `score` or `answer.items[2]`. `reply` for the complete
             reply.
         text: Text from which the value was to be parsed.
-        partial: Values that were parsed before the error, by field.
+        partial: Maps the names of fields to the values that were parsed before the error.
         message: The reply, a `Msg`. None if only a text was parsed.
     """
 
@@ -291,7 +291,7 @@ class NoAnswerError(AgentkitError):
 
     Attributes:
         attempts: The attempts in order. Each attempt has its messages, its reply and its error.
-        place: `reply`.
+        place: Always `reply`.
     """
 
     def __init__(self, attempts: Sequence[Any], error: ParseError) -> None:

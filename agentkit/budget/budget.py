@@ -24,7 +24,7 @@ class Budget:
     The prompt of a request includes the tools and the output schema.
 
     Attributes:
-        max_tokens: Maximum number of prompt tokens plus `reserve`.
+        max_tokens: Maximum number of tokens for the prompt and `reserve` together.
         counter: Token counter. The default estimates the number of tokens from the characters of the texts.
         reserve: Number of tokens kept free for the reply. The prompt may use `max_tokens` minus `reserve`.
         strategy: One cut strategy, or a sequence of cut strategies. Each strategy starts when the previous

@@ -1,9 +1,9 @@
 """The cut grid: the points of a conversation at which a cut may end.
 
-A cut drops or shortens messages so that a request stays within its token limit. The points are the multiples of a
-step, in tokens from the start of the history. While a conversation grows, the cut ends at the same point until the
-request exceeds the limit. Until then, the prefix of the prompt is unchanged, and the provider's prompt cache
-remains valid.
+A cut drops or shortens messages so that a request stays within its token limit. The distance between
+neighboring points is a fixed number of tokens, called a step. The first point is one step after the start of the
+history. While a conversation grows, the cut ends at the same point until the request exceeds the limit. Until
+then, the prefix of the prompt is unchanged, and the provider's prompt cache remains valid.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from agentkit.budget.units import Units
 
 __all__ = ["get_grid_step", "round_down", "round_up"]
 
-# By default, the step is a quarter of the tokens that the budget leaves after the system prompt. With smaller
-# steps, the cut would change more often. After each change, the next request misses the provider's prompt cache.
+# By default, the step is a quarter of the tokens that the budget leaves after the system prompt.
+# With smaller steps, the cut would change more often. After each change, the next request misses the prompt cache.
 _STEPS_PER_BUDGET = 4
 
 

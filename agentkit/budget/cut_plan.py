@@ -26,8 +26,8 @@ Invariants
 
 Cost
     The plan calls `order` at most once for each strategy. This call takes O(n) time for n units. Each later search
-    for a weight or a position takes O(log n) time. For a strategy that shortens units, the plan also calls `edit`
-    once for each edit.
+    for a number of edits takes O(log n) time. For a strategy that shortens units, the plan also calls `edit` once
+    for each edit.
 
 Example:
     The conversation has eight units of ten tokens each. The strategy keeps the first unit, which is the task, and

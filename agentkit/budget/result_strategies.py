@@ -17,10 +17,10 @@ from agentkit.reprs import bounded_repr
 
 __all__ = ["ClearResults", "ShrinkResults"]
 
-_MEDIA_LENGTH = 1_000  # in characters; length that is assumed for a media item, which has no text
+_MEDIA_LENGTH = 1_000  # assumed length of a media item in characters, because a media item has no text
 _MAX_PORTIONS = 16  # maximum number of edits that shrink the tool results of one assistant turn
-# A text is shrunk only if more than this number of characters can be removed. The inserted note has about 100
-# characters, so a smaller removal would hardly shorten the text.
+# A text is shrunk only if more than this number of characters can be removed.
+# The inserted note has about 100 characters, so a smaller removal would hardly shorten the text.
 _MARK_LENGTH = 200
 
 
@@ -154,8 +154,8 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
         if isinstance(block, ToolResultBlock)
     ]
     if newest:
-        # The newest result that a tool returned stays complete. The error results that agentkit adds for
-        # interrupted tool calls are ignored here, because no tool returned these results.
+        # The newest result that a tool returned stays complete.
+        # Error results that agentkit added for interrupted tool calls are ignored, because no tool returned them.
         real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]
@@ -164,7 +164,7 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
 def _portion_size(unit: Sequence[Msg]) -> int:
     """Returns the maximum number of tool results of a unit that one edit shrinks.
 
-    `_MAX_PORTIONS` edits of this size can shrink all tool results of the unit.
+    If each edit shrinks this number of results, `_MAX_PORTIONS` edits shrink all tool results of the unit.
     """
     results = sum(len(msg.tool_ids) for msg in unit if msg.features & Feature.RESULT)
     return max(1, -(-results // _MAX_PORTIONS))

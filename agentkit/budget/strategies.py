@@ -48,8 +48,8 @@ class CutStrategy:
             is unchanged until the cut moves to the next point. 0 lets a cut end after any edit. None means a
             quarter of the tokens that the budget leaves for messages after the system prompt. If `step` is not 0,
             `order` must return ascending indexes.
-        order_is_stable: True if new messages only add units at the end of `order`. If the first n edits do not
-            save enough tokens, the same edits then also do not save enough tokens after new messages.
+        order_is_stable: True if new messages only add units at the end of `order`. If n edits do not save enough
+            tokens, n edits also do not save enough tokens after new messages.
         repeats: True if `order` may contain a unit several times. Each call of `edit` then removes more of the
             unit.
     """
@@ -177,7 +177,9 @@ def check_number(option: str, value: int | None) -> None:
 
 
 def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
-    """Returns the first of the last `count` unit indexes in `numbers`. `numbers` must be ascending.
+    """Returns the index of the oldest among the `count` newest units in `numbers`.
+
+    `numbers` must be ascending.
 
     Returns the index of the newest unit of the conversation if `count` is 0 or `numbers` is empty. Returns 0 if
     `numbers` has at least one item, but fewer than `count` items.

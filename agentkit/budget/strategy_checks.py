@@ -101,8 +101,8 @@ def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> Non
 def _untouchable(strategy: CutStrategy, units: Units) -> set[UnitNumber]:
     """Returns the indexes of the units that a strategy must not change.
 
-    A strategy that drops whole units may drop summaries, although summaries are pinned. It may also drop an
-    example of the task, unless the example is pinned or is the newest unit.
+    A strategy that drops whole units may drop summaries, although summaries are pinned. Such a strategy
+    may also drop an example of the task, unless the example is pinned or is the newest unit.
     """
     if is_dropping(strategy):
         examples = {*units.examples} - {*units.pinned, *units.numbers[-1:]}

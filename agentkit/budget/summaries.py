@@ -26,7 +26,7 @@ __all__ = ["Summarize"]
 
 _MAX_SUMMARIES = 4  # if a conversation has this many summaries, one new summary replaces them
 _MAX_CACHED = 4_096  # maximum number of cached lists of summaries; the least recently used list is removed first
-_MESSAGE_TOKENS = 20  # estimated tokens of a summary message in addition to its text
+_MESSAGE_TOKENS = 20  # estimated number of tokens that a summary message needs in addition to its text
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,8 @@ SUMMARY_MARK = "agentkit_summary"
 EXAMPLE_MARK = "agentkit_example"
 """Metadata key that marks the messages of an example of the task. The value is the number of the example."""
 
-# If the new messages exceed neither of these limits, the estimation of their tokens is fast, and runs without a
-# pause for other async tasks.
+# If the new messages exceed neither of these limits, the estimation of their tokens is fast.
+# The estimation then runs without a pause for other async tasks.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
 _MESSAGES_PER_TURN = 200  # number of messages to estimate before other async tasks may run
 
@@ -73,7 +73,7 @@ class Units:
         system: Number of units in the system prompt, which comes first.
         newest_visible: Index of the newest unit that the viewer (the agent that the request is for) sees. None if
             the viewer sees all units or no unit.
-        known_too_large: The largest cut after which a request was still too large, for each token counter. The key
+        known_too_large: Maps a token counter to the largest cut after which a request was still too large. The key
             is `local` or `counter` (the budget's counter). The value is a tuple: the request options, the number
             of messages in the conversation, and the number of edits of the cut.
     """
@@ -142,8 +142,8 @@ class Units:
             total += weigh(msg)
             example = get_example(msg)
             is_continued, previous = example is not None and example == previous, example
-            # A system message after the start of the conversation joins the unit before it. Otherwise, a cut
-            # could drop all units before the message, and the message would become part of the system prompt.
+            # A system message after the start of the conversation joins the unit before the message.
+            # If a cut dropped all units before the message, the message would become part of the system prompt.
             is_late = msg.features & Feature.SYSTEM and self.system < len(starts)
             if starts and (is_late or is_continued or msg.features & Feature.RESULT):
                 sums[-1] = total

@@ -93,7 +93,8 @@ class Capabilities:
         """Returns a copy in which the fields named in `changes` have new values.
 
         Args:
-            changes: New values by field, or by group and field: `{"name": "vLLM", "media.image": None}`.
+            changes: Maps the names of fields to new values, such as `{"name": "vLLM", "media.image": None}`.
+                The name of a field in a group is `GROUP.FIELD`.
 
         Raises:
             OptionError: `changes` is not a mapping, or has a key that is not a field of `Capabilities` or of a
@@ -122,7 +123,7 @@ class Capabilities:
 
 def check_changes(owner: str, changes: Mapping[str, Any]) -> None:
     """Raises OptionError unless `changes` is a mapping with names of fields, such as `media.image`, as keys."""
-    check_option(owner, changes, Mapping, "Pass a dict of new values by field, such as {'media.image': None}.")
+    check_option(owner, changes, Mapping, "Pass a dict from fields to new values, such as {'media.image': None}.")
     for name in changes:
         if name not in _FIELDS:
             inner = next((field for field in sorted(_FIELDS) if field.endswith(f".{name}")), None)

@@ -174,8 +174,8 @@ class MediaCapabilities:
         total: Maximum length of the base64 text of all media in a request, in characters. 0 if no limit is known.
         audio_by_id: True if requests contain the id of audio from an earlier reply instead of the audio data. The
             id is in `OpaqueState.fields`.
-        generated_by_id: True if other media that the model generated, such as an image, are sent as items of the
-            earlier reply. Each of these items has an id, which is in `OpaqueState.item_id`.
+        generated_by_id: True if the API accepts other media that the model generated, such as an image, as items
+            of the earlier reply. Each of these items has an id, which is in `OpaqueState.item_id`.
     """
 
     image: MediaRule | None = None
@@ -215,7 +215,7 @@ class ThinkingCapabilities:
             unknown.
         required_proof: Fields of `OpaqueState` that prove the origin of thinking. In the mode "signed", thinking
             must have at least one of these fields. Empty if no proof is required.
-        scope: Messages whose thinking requests contain. "all": all messages. "turn": messages after the last
+        scope: Messages whose thinking is part of requests. "all": all messages. "turn": messages after the last
             message of a user. "message": the last message.
         beside_call_texts: True if a message with tool calls may have both thinking and texts. If False, the
             request omits the thinking.
@@ -254,11 +254,12 @@ class OpaqueCapabilities:
         needs_thinking: Function that takes the data of an opaque block, and returns True if the API requires the
             thinking that preceded the block in the reply. The block is omitted if this thinking is not sent. None
             if no block needs thinking.
-        passthrough_keys: Additional keys that requests contain, by block type. Keys that are not listed are
-            omitted, and the ledger names them. An entry is a key of `OpaqueState.fields`, `*` for all keys, or
-            `message.*` for all keys with this prefix. An entry such as `-detail` excludes a key. The most specific
-            entry decides. For documents, the entry `title` means that the API has a field for the title of a
-            document with data. The entry `title of a URL` means the same for documents that are sent by URL.
+        passthrough_keys: Maps block types to the additional keys that requests contain for blocks of the type.
+            Keys that are not listed are omitted, and the ledger names them. An entry is a key of
+            `OpaqueState.fields`, `*` for all keys, or `message.*` for all keys with this prefix. An entry such as
+            `-detail` excludes a key. The most specific entry decides. For documents, the entry `title` means that
+            the API has a field for the title of a document with data. The entry `title of a URL` means the same
+            for documents that are sent by URL.
         signed_parts: True if each text and each tool call of a reply can have a separate signature.
         placeholder_signature: Value (base64) that is sent in place of the signature if a tool call has no
             signature. None if the API requires no signature.

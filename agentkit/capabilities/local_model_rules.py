@@ -15,10 +15,13 @@ from agentkit.reprs import bounded_repr, shorten_repr
 __all__ = ["MISTRAL_CALL_IDS", "ModelRules"]
 
 MISTRAL_CALL_IDS: Final = NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)
-"""Rule of Mistral's templates for call ids: nine letters or digits (mistral-common; Hugging Face templates)."""
+"""Rule of Mistral's templates for call ids: nine letters or digits.
+
+Sources: mistral-common, and the templates on Hugging Face.
+"""
 
 _CALL_IDS: Final = {"any": None, "mistral": MISTRAL_CALL_IDS}
-"""Rules for call ids, by name."""
+"""Maps each name that `ModelRules.call_ids` accepts to a rule for call ids. None allows any id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

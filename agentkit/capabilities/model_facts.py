@@ -28,7 +28,8 @@ class ModelFact:
     Attributes:
         pattern: Regular expression that matches the start of a normalized model name. `normalize_model_name`
             removes the vendor prefix, the date and the cloud suffix of a name.
-        changes: New values by field of `Capabilities`, or by group and field, such as `{"media.image": None}`.
+        changes: Maps the names of fields of `Capabilities` to new values, such as `{"media.image": None}`. The
+            name of a field in a group is `GROUP.FIELD`.
         source: Document, type or issue that states the fact.
         date: Date of the source, or of the last check of the source, as YYYY-MM-DD.
 

@@ -6,14 +6,14 @@ import re
 
 __all__ = ["normalize_model_name"]
 
-# Vendor prefixes, such as `us.anthropic.` and `qwen.` (Bedrock) or `system.ai.` (Databricks). The pattern requires
-# a word and `-` after the prefix, so that a file name such as `model.gguf` keeps all its parts.
+# Vendor prefixes, such as `us.anthropic.` and `qwen.` (Bedrock) or `system.ai.` (Databricks).
+# The pattern requires a word and `-` after the prefix, so that a file name such as `model.gguf` stays complete.
 _VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
 _PREFIXES = ("ft:", "databricks-")
 # Suffixes of model names, such as `@20251101` (Vertex), `-v1:0` (Bedrock) and `[1m]` (Claude Code).
 _SUFFIX = re.compile(r"(?<=.)@.*|(?<=\d)-v\d+:\d+(?::\w+)?$|\[\w+\]$")
-# Dates in model names, such as 2026-10-01, 10-2026, 20261001, 261001 and 1001 (month and day, or year and month),
-# and 05-06 at the end of Gemini's `preview-05-06`.
+# Dates in model names: 2026-10-01, 10-2026, 20261001, 261001, and 1001 (month and day, or year and month).
+# The pattern also matches a month and a day after `preview-` or `exp-`, as in Gemini's `preview-05-06`.
 _DATE = re.compile(
     r"[-_](?:20\d\d-\d\d-\d\d|\d\d-20\d\d|\d{8}|\d{6}|\d{4}|(?<=preview-)\d\d-\d\d|(?<=exp-)\d\d-\d\d)(?![0-9a-z])"
 )

@@ -39,9 +39,9 @@ class OptionLayout:
         outputs: Paths of the output schema. The first path with a valid schema of an object is used. The value may
             be the JSON text of the schema.
         object_formats: Values at a path in `outputs` that ask for a JSON object without a schema, such as `json`.
-        read_schemas: Functions that convert a schema from another format, such as OpenAPI's, to a JSON schema. The
-            keys of the map are the request keys that contain the schemas, such as `parameters`. For a path, the
-            map contains the last key of the path.
+        read_schemas: Maps the request key of a schema, such as `parameters`, to a function that converts the
+            schema to a JSON schema. The request has the schema in another format, such as OpenAPI's. For a path of
+            several keys, the map contains the last key.
     """
 
     function_types: frozenset[str] = frozenset({"function"})
@@ -93,13 +93,12 @@ class WireLayout:
         media_types: Keys of the media type, or of a file suffix such as `txt`, in a media object.
         media_details: Paths of the level of detail. Each path starts in a media object, or in the part that
             contains the media object.
-        media_texts: Map for media objects that contain a text instead of media, from the type of the object to the
-            key of the text.
+        media_texts: Maps the type of a media object that contains a text instead of media to the key of the text.
         sealed: Keys whose values are encrypted text in base64.
         sealed_types: Types of parts that contain only encrypted text.
-        proofs: Keys of the data with which the API verifies thinking, such as a signature. The map lists
-            these keys by the type of the part or turn that contains the data. Parts without a type cannot be
-            listed. Only a parser with `binds_thinking` needs this map.
+        proofs: Maps the type of a part or turn to the key of the data with which the API verifies thinking. An
+            example of such data is a signature. Parts without a type cannot be listed. Only a parser with
+            `binds_thinking` needs this map.
         reply_roles: Roles of turns that are replies of the model.
         is_reply_item: Function that returns True if a turn without a role belongs to a reply. None if every turn
             has a role.
@@ -110,10 +109,10 @@ class WireLayout:
             caused the error. The indexes must count from 0.
         options: Keys of tool choice and output schema, for the loaders of request options.
         cache_markers: Keys of the markers for a prompt cache, which are not part of the prompt.
-        digest_turn: Function that yields the parts of a turn for the digest of a prefix (the start of a request),
-            without ids of stored items. None if the digest includes the unchanged turn.
-        digest_prompt: Function that returns the system prompt in the form for the digest of a prefix (the start of
-            a request). None if the digest includes the unchanged system prompt.
+        digest_turn: Function that yields the parts of a turn that enter the digest of a prefix (the start of a
+            request). The function omits ids of stored items. None if the digest includes the unchanged turn.
+        digest_prompt: Function that converts the system prompt to the value that enters the digest of a prefix
+            (the start of a request). None if the digest includes the unchanged system prompt.
     """
 
     turns: str = "messages"

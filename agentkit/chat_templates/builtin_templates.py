@@ -59,7 +59,7 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
 
 LangChain writes a blank line between two text blocks of a message. torchtune writes no text between them.
 `special_tokens` has the bos token that a template writes. `adds_bos` is True if the tokenizer adds the token
-instead. For these templates, `control_tokens` lists all control tokens, because the template texts contain only
+instead. If `adds_bos` is True, `control_tokens` lists all control tokens, because the template text contains only
 some of the tokens.
 """
 

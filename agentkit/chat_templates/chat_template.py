@@ -44,7 +44,7 @@ class ChatTemplate(TemplateSources):
     The text equals that of `apply_chat_template` in transformers 5 byte for byte.
 
     Attributes:
-        jinja: Text of the template. None if there are only named templates, or a function.
+        jinja: Text of the template. None if all texts are in `additional_templates`, or if `function` writes them.
         special_tokens: Texts of special tokens by name, such as `bos_token`. Templates read them as variables.
         additional_templates: Texts of further templates by name, such as `tool_use` (for requests with tools).
         name: Name of the template in errors and in the ledger.
@@ -254,7 +254,9 @@ class ChatTemplate(TemplateSources):
         return renderer.render_chat(add_generation_prompt=add_generation_prompt, continued=continued)
 
     def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
-        """Returns messages with the tags (fixed texts) of their roles as text blocks, as torchtune does.
+        """Returns the messages with a tag (fixed text) before and after their content, as text blocks.
+
+        Each role has its own tags. An empty tag adds no block. torchtune adds tags in the same way.
 
         Raises:
             EmptyConversationError: There are no messages.
@@ -388,7 +390,7 @@ def _read_continued_key(continue_final_message: bool | str, add_generation_promp
     """Returns the key of the last message whose value the model continues. Returns None if there is no such key.
 
     Raises:
-        OptionError: One of the options is invalid, or both are set.
+        OptionError: One of the two options has a wrong type, or both options are set.
     """
     check_option("add_generation_prompt", add_generation_prompt, bool | None)
     check_option("continue_final_message", continue_final_message, bool | str)

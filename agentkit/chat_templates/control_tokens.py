@@ -17,7 +17,7 @@ _CONTROL: Final = re.compile(
     r"<[|｜][^<>\n]{1,60}>|<[^<>\s|｜]{1,60}[|｜]>|\[\|[^\[\]\n]{1,60}\|\]"  # <|end|>, <|turn>, <turn|>, [|user|]
     r"|</?[a-z_:0-9]{1,30}>|\[/?[a-z]?[A-Z_]{2,30}\]|<</?[A-Z]{2,20}>>"  # </s>, [INST], [gMASK], <<SYS>>
 )
-"""Pattern of control tokens in the texts of a template."""
+"""Pattern that matches texts that look like control tokens."""
 
 
 def list_control_tokens(text: str) -> list[str]:

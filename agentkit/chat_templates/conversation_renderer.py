@@ -94,7 +94,7 @@ class ConversationRenderer:
         return frozenset()
 
     def _adapt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns messages with the types of values that the template requires.
+        """Returns messages whose values have the types that the template requires.
 
         Some templates require content as a list of parts, or arguments of tool calls as JSON text.
         """

@@ -29,9 +29,9 @@ def find_media(
     """Finds the placeholders of media in the text that a chat template wrote.
 
     Placeholders differ between templates. So the function renders the messages again, with one private-use
-    character before and one after each media part. The positions of these characters are those of the
-    placeholders. Some templates write all media before the texts, or read the type of the first part. For these
-    templates, the characters are added around the texts instead, and the placeholders are searched between texts.
+    character before and one after each media part. Each placeholder is between two of these characters. Some
+    templates write all media before the texts, or read the type of the first part. For these templates, the
+    function adds the characters before and after each text instead, and searches outside the texts.
 
     Args:
         text: Text that the template wrote.
@@ -103,7 +103,7 @@ def _find_placeholders(
 def _render_parts(
     chat: ChatVariables, render: _Render, change: Callable[[dict[str, Any]], list[dict[str, Any]]]
 ) -> str:
-    """Returns the text of the messages with changed parts. Returns "" if the template refuses the messages."""
+    """Changes the parts of the messages, and renders them. Returns "" if the template refuses the messages."""
 
     def change_message(message: Mapping[str, Any]) -> dict[str, Any]:
         content = message["content"]

@@ -47,7 +47,7 @@ def find_omitted_texts(
             of these blocks, because a text of another block can contain the same words.
         source: Text of the template.
         msgs: The messages that contain the blocks.
-        render: Function that renders messages in the same way.
+        render: Function that renders messages with the same template and options.
     """
     omitted, is_certain = _search_texts(text, written, never_written, source)
     if is_certain:
@@ -74,7 +74,7 @@ def find_omitted_texts(
 def _search_texts(
     text: str, written: Sequence[WrittenText], never_written: Collection[str], source: str
 ) -> tuple[list[OmittedBlock], bool]:
-    """Returns the blocks whose text is missing, and True if no other text can be missing."""
+    """Returns two values: the blocks whose text is missing, and True if no other text can be missing."""
     omitted: list[OmittedBlock] = []
     missing: set[str] = set()
     is_certain = True
@@ -92,7 +92,7 @@ def _search_texts(
                 # The template moved the text or wrote it as JSON, or another text contains the omitted text.
                 is_certain = is_certain and type_ == "tool_use"
                 continue
-            # A missing text is searched for only once, because searches are slow and tool names occur often.
+            # A missing text is searched for only once: searches are slow, and many blocks have the same tool name.
             missing.add(content)
         omitted.append(OmittedBlock(path, _REASON))
     return omitted, is_certain

@@ -64,7 +64,7 @@ TOOL: Final[dict[str, Any]] = {
 
 
 def has_words(text: str, words: Sequence[str]) -> bool:
-    """Returns True if a text contains words in this order."""
+    """Returns True if a text contains the words in the given order."""
     position = 0
     for word in words:
         position = text.find(word, position)

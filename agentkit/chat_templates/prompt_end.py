@@ -15,8 +15,9 @@ def find_prompt_end(
 ) -> int | None:
     """Returns the index at which the prompt ends (`RenderedChat.prompt_end`), or None if the index is unknown.
 
-    The prompt is the text of the messages before the last reply, with a generation prompt. If the template ignores
-    `add_generation_prompt`, or if `rendering` starts differently, the prompt ends at the first span of the reply.
+    The prompt is the text of the messages before the last reply, with a generation prompt. The prompt ends at the
+    first span of the reply instead if the template ignores `add_generation_prompt`, or if the text of `rendering`
+    does not start with the prompt.
 
     Args:
         rendering: Text that the template wrote for `chat`, and the spans of its replies.

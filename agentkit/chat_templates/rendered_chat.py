@@ -13,7 +13,7 @@ __all__ = ["OmittedBlock", "RenderedChat", "RenderedMedia"]
 
 @dataclass(frozen=True, slots=True)
 class OmittedBlock:
-    """Block whose content is not in the rendered text, or only in part.
+    """Block whose content is missing from the rendered text, completely or in part.
 
     Attributes:
         path: Index of the message and index of the block.

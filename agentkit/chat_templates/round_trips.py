@@ -33,7 +33,7 @@ _REPLIES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "text and call": ({**CALL, "content": "Replyword"}, ("Replyword", "Firstword")),
     "several calls": (TWO_CALLS, ("Firstword", "Secondword")),
 }
-"""Messages by kind of reply, each with the words that its rendered text must contain in this order."""
+"""Maps each kind of reply to a message, and to the words that its rendered text must contain in this order."""
 
 
 def find_round_trip_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:

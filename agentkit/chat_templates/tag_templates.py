@@ -60,7 +60,10 @@ def _check_pair(role: str, pair: tuple[str, str]) -> tuple[str, str]:
 
 
 def wrap_messages(msgs: Sequence[Msg], tags: Mapping[str, tuple[str, str]]) -> list[Msg]:
-    """Returns messages with the tags (fixed texts) of their roles as text blocks. An empty tag adds no block."""
+    """Returns the messages with a tag (fixed text) before and after their content, as text blocks.
+
+    Each role has its own tags. An empty tag adds no block.
+    """
     wrapped: list[Msg] = []
     for msg in msgs:
         is_result = any(isinstance(block, ToolResultBlock) for block in msg.blocks)

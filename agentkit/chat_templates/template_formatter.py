@@ -36,7 +36,7 @@ _OWN_ARGUMENTS: Final = frozenset(
     {"add_generation_prompt", "continue_final_message", "messages", "msgs", "on_special_tokens", "strftime_now"}
     | {"tools", "validate"}
 )
-"""Names that `variables` cannot have.
+"""Names of variables that the option `variables` cannot contain.
 
 The formatter sets these arguments of `ChatTemplate.render`, or `render` reserves the name.
 """

@@ -31,7 +31,8 @@ def find_template(source: ChatTemplate | str | Path | None, place: str = "templa
         OptionError: `source` is None or has a wrong type, there is no template with this name or path, or a file
             is damaged.
         TemplateError: The text of the template is invalid.
-        MissingExtraError: The package jinja2 is not installed, or the package gguf for a GGUF file.
+        MissingExtraError: The package jinja2 is not installed. Or `source` is a GGUF file, and the package gguf is
+            not installed.
 
     Example:
         >>> find_template("zephyr").name

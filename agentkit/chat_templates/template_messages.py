@@ -21,7 +21,7 @@ from agentkit.tools.tool import Tool, declare_tool
 __all__ = ["WrittenMessages", "WrittenText", "adapt_message", "write_messages", "write_tools"]
 
 _LONGEST_TOKEN: Final = 200
-"""Maximum number of characters before a text that are searched for the start of a control token."""
+"""Maximum length of the first part of a control token that is split between two texts, in characters."""
 
 
 WrittenText: TypeAlias = tuple[BlockPath, str, str]
@@ -195,7 +195,7 @@ class _MessageWriter:
 
 
 def adapt_message(message: Mapping[str, Any], needs_parts: bool, needs_text_arguments: bool) -> dict[str, Any]:
-    """Returns a copy of a message, with the types of values that some templates require.
+    """Returns a copy of a message whose values have the types that some templates require.
 
     Args:
         message: Message in the format of `write_messages`.

@@ -141,7 +141,7 @@ class TemplateProbe:
     @cached_property
     def writes_results(self) -> bool:
         """True if the template writes tool results."""
-        # Some templates refuse a call without text.
+        # Some templates refuse a message that has a tool call, but no text.
         calls = (CALL, CALL_WITH_TEXT)
         return any(self.writes([USER, call, RESULT], "Resultword", tools=[TOOL]) for call in calls)
 
@@ -210,7 +210,7 @@ class TemplateProbe:
     def writes_call_thinking_and_text(self) -> bool:
         """Returns True if the template can write thinking and text in one message with tool calls.
 
-        Also returns True if the template never writes thinking, or never writes text, beside tool calls.
+        Also returns True if the template never writes thinking, or never writes text, in messages with tool calls.
         """
         if not (self.writes_call_thinking and self.writes_call_texts):
             return True
@@ -286,7 +286,7 @@ class TemplateProbe:
         return [text for text in texts if text is not None]
 
     def find_placeholder(self, kind: str) -> str:
-        """Returns the text that the template writes for a media part, or an empty string.
+        """Returns the text that the template writes for a media part. Empty if there is no such text.
 
         A template that does not know media prints the parts as JSON or as Python does: `{'type': 'image'}`. This
         text is not a placeholder.

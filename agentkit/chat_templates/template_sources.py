@@ -20,7 +20,7 @@ TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str
 
 FUNCTION_ADVICE: Final = "Pass a function that takes the messages and a dict of variables."
 _OWN_VARIABLES: Final = frozenset({"add_generation_prompt", "documents", "messages", "strftime_now", "tools"})
-"""Names of variables that a special token cannot have, because the token would replace the variable."""
+"""Variable names that a special token cannot have, because the token would replace the variable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class TemplateSources:
             has_tools: True if the request has tools.
 
         Raises:
-            OptionError: `name` is not a string, there is no template with this name, or no template `default`.
+            OptionError: `name` is not a string, or there is no template with the chosen name.
         """
         if self.function is not None:
             return ""

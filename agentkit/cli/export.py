@@ -88,9 +88,9 @@ def export_command(
 
     The command prints a summary to standard error. The summary counts samples, refused items (logs, conversations
     or samples), and the losses for each reason. A loss is content that the format cannot represent, or the
-    declarations of tools that the template does not write. With a tokenizer, the summary also counts trained tokens,
-    and samples that are longer than --max-tokens. If the template omits content or the stop token of a trained reply,
-    this is then a loss too.
+    declarations of tools that the template does not write. With a tokenizer, the summary also counts trained
+    tokens, and samples that are longer than --max-tokens. If the template omits content or the stop token of a
+    trained reply, this is then a loss too.
     """
     check_log_format(source)
     chosen = None if template is None else find_template(template, "--template")

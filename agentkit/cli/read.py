@@ -40,8 +40,8 @@ def read_command(
 ) -> None:
     """Convert a native reply to a message, and write the message, the usage and the finish reason.
 
-    The reply is a response (a JSON object), a recorded stream (a JSON list of its events), or the raw text of a
-    stream (server-sent events or JSON lines).
+    The reply is a response (a JSON object) or a recorded stream. A recorded stream is a JSON list of events, or
+    raw text (server-sent events or JSON lines).
     """
     parser = _find_parser(provider)
 

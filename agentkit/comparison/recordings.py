@@ -119,7 +119,7 @@ class RecordingFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        # recorded calls by fingerprint and then by label; the newest call comes last
+        # maps each fingerprint to a dict from labels to recorded calls; the newest call comes last
         self._calls: dict[str, dict[str, RecordedCall]] = {}
         self._lock = anyio.Lock()
 

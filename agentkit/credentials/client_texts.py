@@ -44,7 +44,7 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
     """Yields the strings in clients, options and errors, including the strings in nested objects.
 
     Skips headers that never contain credentials, such as `content-type`. Reads only the stored attributes of a
-    client. Its properties are not evaluated, so no code of the SDK runs.
+    client. The properties of the client are not evaluated, so no code of the SDK runs.
 
     Yields:
         Tuples of three items: the name of an attribute, key or header; the string with this name; and True if the
@@ -89,7 +89,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """Yields the headers of the request that failed with an error, and the cause and the context of the error."""
+    """Yields an error's cause and context, and the headers of the request for which the error was raised."""
     for holder in (error, getattr(error, "response", None)):
         for attribute in ("request", "request_info"):  # names of the request attribute in httpx and in aiohttp
             with suppress(Exception):  # httpx raises RuntimeError if an error has no request

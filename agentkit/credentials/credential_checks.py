@@ -17,7 +17,7 @@ _KEYS = frozenset({"api_key", "auth_token", "azure_ad_token", "admin_api_key", "
 _ADDRESSES = frozenset({"base_url", "host", "azure_endpoint"})
 _NESTED = frozenset({"http_options", "config", "client_args", "async_client_args"})
 """Names of client options whose values contain further options. An example is `http_options` of google-genai."""
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # header names are tokens (RFC 9110, section 5.6.2)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # characters that RFC 9110, 5.6.2, allows
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 

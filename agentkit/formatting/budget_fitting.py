@@ -22,14 +22,14 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["BudgetFitter"]
 
-# New messages can make a request smaller by up to this number of tokens, because texts that the pipeline adds can
-# become unnecessary. An example is a filler turn.
+# New messages can make a request smaller by up to this number of tokens.
+# The reason is that added texts, such as a filler turn, can become unnecessary.
 _SLACK = 64
 
 _NONE_TOO_LARGE = EditCount(-1)  # no request is known to be too large
 
-# A BudgetError names a token limit that is large enough. At most `_MAX_LIMITS` limits are tried. If none of
-# these limits is large enough, the error names the size of the request without a cut.
+# A BudgetError names a token limit that is large enough. At most `_MAX_LIMITS` limits are tried.
+# If none of these limits is large enough, the error names the size of the request without a cut.
 _MAX_LIMITS = 8
 
 
@@ -49,8 +49,8 @@ class BudgetFitter:
         summarize: The budget's strategy that writes summaries. None if the budget has no such strategy.
         counter_ratio: The count of the budget's counter, divided by the count of the local counter for the same
             request. At least 1.
-        summarized: Conversations after a cut, with the summaries inserted. The key is the number of edits of the
-            cut.
+        summarized: Maps the number of edits of a cut to the conversation after the cut, with the summaries
+            inserted.
     """
 
     builder: RequestBuilder
@@ -118,8 +118,8 @@ class BudgetFitter:
         count = await self._search("local", self.sizes.estimated, self._fits_locally)
         await self._raise_on_certain_loss(self.cuts.end if has_remote_counter else count)
         if has_remote_counter or self.sizes.needs_loading:
-            # If media must be loaded, no cut of fewer than `count` edits is tried. Media that a cut of `count`
-            # edits drops are therefore never loaded.
+            # If media must be loaded, no cut of fewer than `count` edits is tried.
+            # Media that a cut of `count` edits drops are therefore never loaded.
             too_large = self.cuts.position_before(count) if self.sizes.needs_loading else _NONE_TOO_LARGE
             count = await self._search("counter", self.sizes.counted, self._fits, too_large, count)
         return count
@@ -304,8 +304,8 @@ class BudgetFitter:
         if self.summarize is None or not self.cuts.end:
             return size
         layout = self.builder.spec.capabilities.layout
-        # `summarize.max_tokens` is a limit of estimated tokens. The ratio of `size` to `estimate` converts this
-        # limit to tokens of the budget's counter.
+        # `summarize.max_tokens` is a limit in estimated tokens.
+        # The ratio of `size` to `estimate` converts this limit to tokens of the budget's counter.
         estimate = max(CharacterTokenCounter().measure(built.request, layout), 1)
         return size + -(-self.summarize.max_tokens * max(size, estimate) // estimate)
 

@@ -24,7 +24,7 @@ class CutSearch:
     Attributes:
         limit: Maximum number of tokens of a request after a cut.
         fits: Async predicate that returns True if the request fits after a number of edits.
-        sizes: The measured requests with their token counts. The key is the number of edits.
+        sizes: Maps each measured number of edits to the request after these edits, and its token count.
     """
 
     plan: CutPlan

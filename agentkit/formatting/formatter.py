@@ -268,7 +268,7 @@ def _find_capabilities(formatter: type[FormatterBase], model: str | None) -> Cap
 
 def _describe_loader(item: object) -> str:
     """Returns the advice to use the loader for the format of a dict."""
-    if isinstance(item, dict) and "name" not in item:  # each stored message has a name
+    if isinstance(item, dict) and "name" not in item:  # a message that agentkit stored has a name
         log_format = find_log_format(cast("dict[str, Any]", item))
     else:
         log_format = None

@@ -16,7 +16,7 @@ from agentkit.tokens.counters import LocalTokenCounter, TokenCounterBase, count_
 __all__ = ["RequestSizes", "Sizes"]
 
 Sizes: TypeAlias = dict[EditCount, tuple[BuiltRequest, int]]
-"""Requests with their token counts. The key is the number of edits of the cut."""
+"""Maps the number of edits of a cut to the request after the cut, and its token count."""
 
 
 @dataclass(slots=True)

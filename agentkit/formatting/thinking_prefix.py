@@ -99,7 +99,7 @@ class _IssuedThinking:
 
 
 def _find_issued(turns: TracedConversation) -> dict[str, _IssuedThinking]:
-    """Returns a dict of the thinking blocks of all turns, by their signatures or encrypted data."""
+    """Returns a dict from each signature, or from encrypted data, to the thinking blocks with this proof."""
     issued: dict[str, _IssuedThinking] = {}
     first = -1  # index of the first input message of the current assistant turn; -1 outside assistant turns
     for traced in turns:

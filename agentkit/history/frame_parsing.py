@@ -41,7 +41,7 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
     Raises:
         OptionError: If the plan's history policy writes plain frames, which have no escaping and cannot be parsed.
         InputError: If the plan's request no longer contains the text of a frame. Also if `rendered` is neither a
-            Plan, a string nor the parts of a frame, for example a request, a message or a whole turn.
+            Plan, a string nor the parts of a frame. Requests, messages and whole turns are refused, for example.
     """
     if isinstance(rendered, Plan):
         return _read_plan(rendered)

@@ -91,8 +91,8 @@ class Framing:
         if self.framed:
             self.ledger.note_messages(self.framed, FRAME_LINE)
         if self.conversation.normal_form is not None:
-            # A tool call and its results stay separate turns, become lines, or are omitted, always together. Each
-            # remaining tool call therefore still has its result, so the turns need no repair.
+            # A tool call and its results stay separate turns, become lines, or are omitted, always together.
+            # Each remaining tool call therefore still has its result, so the turns need no repair.
             turns = self.out.msgs[prompt_length(self.out.msgs) :]
             self.out.normal_form = self.conversation.normal_form.for_messages(turns)
         return self.out
@@ -224,7 +224,10 @@ class Framing:
     def _list_parts(
         self, blocks: Iterable[tuple[Block, Provenance]], traced: TracedMessage
     ) -> Iterator[tuple[str | Piece | None, Provenance]]:
-        """Yields the text or block to write in the frame for each input block. None omits the input block."""
+        """Yields, for each input block, the text or block to write in the frame, and the origin of the block.
+
+        None means that the frame omits the input block.
+        """
         for block, origin in blocks:
             if isinstance(block, TextBlock):
                 yield block.text, origin

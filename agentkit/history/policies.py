@@ -93,7 +93,7 @@ class HistoryPolicy:
 def _find_message_origins(
     conversation: TracedConversation, viewed: Sequence[Msg]
 ) -> dict[int, deque[MessageOrigin]]:
-    """Returns the origins of the input messages. The key is the Python `id` of the message object.
+    """Returns a dict that maps the Python `id` of each input message to the origins of the message.
 
     If the input contains the same object several times, the object has one origin for each occurrence. If `view`
     returns the object fewer times, the first of these origins are removed.

@@ -105,8 +105,8 @@ def render_chat(
             after this value. None if the text ends after the last message.
 
     Raises:
-        TemplateError: The template is invalid, refuses the messages, exceeds a limit, or does not write the value
-            that the model continues. Or the last message has no such value.
+        TemplateError: The template is invalid, refuses the messages, or exceeds a limit. With `continued`, also if
+            the last message has no value to continue, or if the template does not write this value.
         MissingExtraError: The package jinja2 is not installed.
     """
     code, values = compile_chat(source, name), build_values(variables)
@@ -187,7 +187,10 @@ def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Render
 def _render_marked(
     code: ChatTemplateCode, values: dict[str, Any], marks: tuple[str, str], name: str
 ) -> tuple[Rendering, bool]:
-    """Renders with a mark at both ends of each span. Returns False if the text has another number of marks."""
+    """Renders with a mark at both ends of each span.
+
+    The second value is True if the text contains exactly as many marks as the template printed.
+    """
     start, end = map(create_mark, marks)
     marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
     rendering = Rendering(*remove_marks(marked, *marks))

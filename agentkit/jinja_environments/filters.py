@@ -131,7 +131,7 @@ def _exclude_fields(value: object, names: str | Sequence[str]) -> object:
 
 
 def _select_fields(value: object, exclude_defaults: bool, exclude_none: bool) -> Any:
-    """Returns a copy of a value with only dicts, lists and scalars, and without the fields to exclude."""
+    """Returns a copy of a value without the fields to exclude. The copy has only dicts, lists and scalars."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, dict):

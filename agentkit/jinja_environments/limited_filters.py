@@ -216,7 +216,7 @@ _CHECKS: Final[dict[str, _Check]] = {
     "wordwrap": _check_slow,
     "xmlattr": _check_slow,
 }
-"""Checks by the name of a filter.
+"""Maps the name of a filter to a function that checks the filter before it runs.
 
-Each function receives the arguments of the filter, checks the size of the result, and returns the value to filter.
+The function receives the arguments of the filter, checks the size of the result, and returns the value to filter.
 """

@@ -80,7 +80,7 @@ class Counters:
         steps: Number of remaining steps.
         silent_steps: Number of remaining steps of loops that print nothing.
         nesting: Number of open calls of macros, recursive loops and blocks.
-        sizes: Tuples `(size, nesting, value)` of the measured lists and dicts, by the id of the value.
+        sizes: Maps the id of each measured list or dict to a tuple `(size, nesting, value)`.
     """
 
     __slots__ = ("limit", "nesting", "silent_steps", "sizes", "steps")

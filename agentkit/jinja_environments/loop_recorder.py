@@ -54,8 +54,8 @@ class _Loop(NamedTuple):
         loop_index: Index of the loop among the recorded loops of the template.
         body: Function that runs the body of the loop, and returns the text.
         values: Values of the variables that the body can read and whose values can differ between runs.
-        reuse_key: Type and start of the items, and `values` as `as_comparable` returns them. If two runs have
-            equal keys, they can share iterations.
+        reuse_key: Type of the items, index of the first item, and `values` as `as_comparable` returns them. If two
+            runs have equal keys, they can share iterations.
     """
 
     items: RecordedItems

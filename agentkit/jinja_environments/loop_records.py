@@ -155,7 +155,7 @@ class LoopText:
         return self.record.is_in(text, position) or text.startswith(str(self), position)
 
     def list_spans(self, position: int) -> dict[int, tuple[int, int]]:
-        """Returns the start and end of the text of each message, by the index of the message.
+        """Returns a dict that maps the index of each message to the start and end of its text.
 
         Args:
             position: Index at which the text of the loop starts.

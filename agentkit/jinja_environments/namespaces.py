@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["MISSING", "Namespace", "RecordedNamespace", "current_recorder", "get_index", "list_attributes"]
 
 MISSING: Final = object()
-"""Value of an attribute that a namespace does not have."""
+"""Value that stands for a missing attribute of a namespace or another object."""
 
 current_recorder: Final[ContextVar[TraceRecorder]] = ContextVar("agentkit_trace_recorder")
 """Recorder of the current rendering."""

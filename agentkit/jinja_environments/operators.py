@@ -109,7 +109,7 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "**": _raise_to_power,
     "%": _compute_remainder,
 }
-"""Functions of the operators that can create large values from small ones."""
+"""Maps operators to functions. With these operators, small values can create a large value."""
 
 _PERCENT_FIELD: Final = re.compile(r"%[^%a-zA-Z]*")
 _BRACE_FIELD: Final = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*")

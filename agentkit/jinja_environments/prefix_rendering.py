@@ -1,4 +1,4 @@
-"""`PrefixRenderer`: renders the first messages of a conversation, for many numbers of messages.
+"""`PrefixRenderer`: renders the first n messages of a conversation, for many values of n.
 
 The texts of the conversations `messages[:1]`, `messages[:2]` and so on are nearly equal. Most templates have a
 loop over the messages. The renderer records the iterations of such loops, and does not repeat an iteration that
@@ -74,7 +74,7 @@ class PrefixRenderer:
     def _recorder(self) -> LoopRecorder | None:
         """Recorder of the loops. None if the text of all messages with recorded loops differs from `rendering`."""
         try:
-            # This is first, because `render_chat` stops a hostile template, and reports a missing jinja2.
+            # `rendering` is computed first: `render_chat` stops a hostile template, and reports a missing jinja2.
             expected = self.rendering.text
             from agentkit.jinja_environments.loop_recorder import LoopRecorder
 
@@ -125,7 +125,7 @@ class PrefixRenderer:
         return position
 
     def list_spans(self, count: int, *, add_generation_prompt: bool = False) -> dict[int, tuple[int, int]]:
-        """Returns the start and end of the text of each message, by the index of the message.
+        """Returns a dict that maps the index of each message to the start and end of its text.
 
         The text of a message is the text that one iteration of a loop over the messages prints. The result is
         empty if no such loop printed a text, or if several loops did.

@@ -153,7 +153,7 @@ def _refuse_unrecordable(tree: nodes.Template, names: _Names) -> None:
     Raises:
         AgentkitError: The recorder cannot store the state of a part.
     """
-    # A macro that runs again later would read the last value of a variable.
+    # In a later rendering, a macro would read the value that a variable had at the end of an earlier run.
     is_late = any(
         find_undeclared(macro.body, names.late - {arg.name for arg in macro.args})
         or names.late & {item.name for item in macro.find_all(nodes.NSRef)}
@@ -164,7 +164,7 @@ def _refuse_unrecordable(tree: nodes.Template, names: _Names) -> None:
 
 
 def _find_loops(body: list[Any], views: set[str]) -> Iterator[tuple[list[Any], int]]:
-    """Yields the list and the index of each loop over messages that can be recorded.
+    """Yields each loop over messages that can be recorded: the list that contains the loop, and the index.
 
     Such a loop has one variable, and no condition, `else`, recursion, `break`, `continue` or macro. The loop is
     not inside another loop, a macro or a block.

@@ -82,7 +82,7 @@ class BoundedCode(CodeGenerator):
     """Writer of the Python code of templates."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
-        # One call for each line, because jinja counts these calls to find the line of an error.
+        # Each line has its own call of `writeline`: jinja counts the calls to find the line of an error.
         for line in _IMPORTS.splitlines():
             self.writeline(line)
         super().visit_Template(node, frame)

@@ -33,7 +33,7 @@ These methods create bytes, or need unlimited time or memory.
 TEXT_METHODS: Final = frozenset(
     {name for name in dir(str) if not name.startswith("_")} - REFUSED_METHODS - {"format", "format_map"}
 )
-"""Names of the methods of texts that templates can use, without the two methods that jinja's sandbox replaces."""
+"""Names of the methods of texts that templates can use, except the two methods that jinja's sandbox replaces."""
 _WIDTH_METHODS: Final = frozenset({"center", "ljust", "rjust", "zfill"})
 
 

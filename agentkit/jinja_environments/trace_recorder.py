@@ -25,7 +25,7 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "lt": lt,
     "lteq": le,
 }
-"""Functions of the comparison operators that the recorder supports, by jinja's names of the operators."""
+"""Maps jinja's name of each comparison operator that the recorder supports to the function of the operator."""
 
 _SCALARS: Final[Any] = (str, int, float, bool, type(None))
 
@@ -145,8 +145,8 @@ class TraceRecorder:
     def compare_attribute(self, namespace: RecordedNamespace, name: str, operator: str, other: Any) -> bool:
         """Compares an attribute of a namespace with a value.
 
-        For two integers, the trace stores a range instead of the exact value of the attribute. All values in the
-        range have the same result.
+        For two integers, the trace stores a range instead of the exact value of the attribute. The comparison has
+        the same result for all values in the range.
         """
         value = list_attributes(namespace).get(name)
         if type(value) is not int or type(other) is not int:

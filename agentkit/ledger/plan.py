@@ -58,8 +58,8 @@ class Plan:
             continue with these messages.
         tokens: The number of request tokens according to the budget's counter. None if there is no budget.
         cut: The messages and blocks that the budget removed. None if the budget removed nothing.
-        call_ids: Mapping from the tool call ids in the request to the original ids, without unchanged ids.
-        tool_names: Mapping from the tool names in the request to the original names, without unchanged names.
+        call_ids: Maps each changed tool call id in the request to the original id.
+        tool_names: Maps each changed tool name in the request to the original name.
         frames: The texts of the history frames in the request, for use by `read_history`. None if the history
             policy writes no frames.
         tools: The tools that the request declares, as `Tool` objects.

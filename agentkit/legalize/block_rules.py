@@ -70,7 +70,7 @@ class BlockLegalizer(MediaLegalizer):
         pairs: list[tuple[Block, int]] = []
         for index, block in enumerate(msg.blocks):
             if type(block) is TextBlock and block.state is None and block.text and not block.text.isspace():
-                pairs.append((block, index))  # fast path: no rule changes such a text block
+                pairs.append((block, index))  # no rule changes a text without state, except a blank text
             else:
                 legalize = RULES[block.type].legalize
                 pairs.extend((legal, index) for legal in legalize(self, block, (index,), msg))
@@ -248,7 +248,10 @@ class BlockRule:
 
 
 def _odd_names(target: Capabilities) -> int:
-    """Returns the bits of `Feature` for messages whose call ids or tool names the target may refuse."""
+    """Returns bits of `Feature`. The target may refuse call ids or tool names of a message with these bits.
+
+    The target accepts the call ids and the tool names of a message that has none of these bits.
+    """
     rules = (target.tools.call_ids, target.tools.names)
     is_strict = not all(rule is None or rule.takes_plain for rule in rules)
     has_reserved = target.tools.names is not None and bool(target.tools.names.reserved)
@@ -281,7 +284,7 @@ RULES: Final[Mapping[str, BlockRule]] = {
 
 @lru_cache(512)
 def list_features(target: Capabilities) -> int:
-    """Returns the bits of `Feature` of the messages that the rules of a target may change."""
+    """Returns bits of `Feature`. The rules of a target may change only messages with one of these bits."""
     features = Feature.EMPTY  # for every target, messages without blocks are dropped
     for rule in RULES.values():
         features |= rule.features(target)

@@ -1,4 +1,4 @@
-"""Omits texts or thinking beside tool calls, for targets that omit them silently or refuse them.
+"""Omits texts or thinking from messages with tool calls, if the target refuses or silently omits this content.
 
 Some chat templates, such as Llama 3.1's, write only the call of a message with a tool call. Others, such as
 gpt-oss's, write either the text or the thinking of such a message.

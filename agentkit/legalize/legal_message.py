@@ -54,8 +54,8 @@ class LegalMessage:
             characters.
         box_checks: Cached checks of media sizes. A key is a media kind and its limits (`Box`). A value is True if
             all media of this kind are within the limits.
-        call_ids: Maps each replaced call id to the original id. The key is the new id.
-        tool_names: Maps each replaced tool name to the original name. The key is the new name.
+        call_ids: Maps each new call id to the original id that it replaces.
+        tool_names: Maps each new tool name to the original name that it replaces.
     """
 
     msg: Msg | None

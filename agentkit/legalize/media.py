@@ -47,7 +47,7 @@ WAS_OMITTED = "was omitted"
 
 @lru_cache(512)
 def accepted_key(capabilities: Capabilities, role: Role) -> object:
-    """Returns the cache key for media sources that the target accepts unchanged in messages of a role.
+    """Returns the cache key for media sources that the target accepts unchanged in messages with a given role.
 
     Calls with equal arguments return the same object, which makes cache lookups fast.
     """
@@ -204,7 +204,7 @@ class MediaLegalizer:
             yield build_trusted_text(self._format_line("[document, as text]", text))
 
     def _is_generated(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
-        """Returns True if the target's provider generated a media item and accepts the id in place of the data."""
+        """Returns True if a media item is sent as an item of the earlier reply that contained the media."""
         state, target = block.state, self.capabilities
         if not target.media.generated_by_id or state is None or result is not None or path in self.changes:
             return False

@@ -11,9 +11,9 @@ from agentkit.tools.json_schema import find_definition, has_type
 
 __all__ = ["as_object_schema"]
 
-# Root keywords that APIs refuse. OpenAI: "schema must have type 'object' and not have
-# 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level"; Anthropic: "input_schema does not support oneOf, allOf,
-# or anyOf at the top level".
+# Keywords that APIs refuse at the root of a schema.
+# OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
+# Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level".
 _REFUSED = frozenset({"anyOf", "oneOf", "allOf", "enum", "const", "not"})
 _CHOICES = ("anyOf", "oneOf")
 _MAX_MERGED = 50  # maximum number of merged schemas, because a recursive definition could be merged forever

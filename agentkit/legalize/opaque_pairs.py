@@ -22,7 +22,7 @@ _HALF = Note(Disposition.DROPPED, "the matching request or response of the provi
 
 
 def omit_half_pairs(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Omits request blocks and response blocks of provider tools whose counterpart is missing.
+    """Omits a request block or response block of a provider tool if the other block of the pair is missing.
 
     This is a pipeline stage. If the target can continue an unfinished reply (`TurnCapabilities.resumable`), a
     request block in the last assistant turn needs no response block. This exception applies only if the turn ends

@@ -23,7 +23,7 @@ Request: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """Options of one request, converted to what the target accepts. The conversation is not included.
+    """Options of one request, converted to values that the target accepts. The conversation is not included.
 
     Attributes:
         capabilities: The rules of the target.

@@ -28,7 +28,7 @@ def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dic
     object schema with neither `properties` nor `additionalProperties` allows additional properties.
 
     Returns:
-        The copy and an empty string. If the schema is refused, None and the reason.
+        A pair of the copy and an empty string. If the schema is refused, a pair of None and the reason.
     """
     walk = _Walk(rules, schema)
     try:
@@ -106,8 +106,8 @@ def _list_inner(schema: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, s
             yield key, f"{prefix}items", item
 
 
-# Keywords that can be removed, because they do not affect which values are valid (JSON Schema 2020-12:
-# Validation, section 9; Core, section 8).
+# Keywords that can be removed, because they do not affect which values are valid.
+# Sources: JSON Schema 2020-12 Validation, section 9, and JSON Schema 2020-12 Core, section 8.
 _ANNOTATIONS = frozenset(
     [
         *("default", "example", "examples", "deprecated", "readOnly", "writeOnly"),

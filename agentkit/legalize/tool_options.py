@@ -1,4 +1,4 @@
-"""Conversion of tools, tool choice and output schema to what a target accepts.
+"""Conversion of tools, tool choice and output schema to values that a target accepts.
 
 If the target does not accept a tool choice or a schema, `prompt_instructions` writes it as text in the prompt.
 """

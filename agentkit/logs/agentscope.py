@@ -90,7 +90,7 @@ _FORMATS = "agentscope anthropic langchain openai openai-responses"
 """Log formats that `load_agentscope` accepts for the content blocks of a message."""
 
 _MESSAGE_KEYS = ("content", "context", "messages", "observed_context")
-"""Keys of the message list in a stored state.
+"""Keys under which a stored state can contain its list of messages.
 
 A memory uses `content`, and an agent of AgentScope 2.x uses `context`.
 """
@@ -292,4 +292,4 @@ _CONVERTERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "thinking": _convert_thinking,
     "tool_result": _convert_result,
 }
-"""Converters by block type. Blocks of other types have the same format in AgentScope 1.x and 2.x."""
+"""Maps block types to converters. Blocks of other types have the same format in AgentScope 1.x and 2.x."""

@@ -154,7 +154,7 @@ def _list_tools(items: Mapping[str, Any], layout: WireLayout) -> Iterator[_Logge
 
 
 def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iterator[tuple[dict[str, Any], str]]:
-    """Yields the objects under a key, each with its place. The objects do not have fields with the value null.
+    """Yields the objects under a key, each with its place. Fields with the value null are omitted.
 
     The value under the key is a list of objects or a single object.
     """

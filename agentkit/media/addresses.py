@@ -16,15 +16,15 @@ _Address: TypeAlias = IPv4Address | IPv6Address
 _RESERVED = tuple(
     ip_network(block)
     for block in (
-        # The complete IANA IPv4 Special-Purpose Address Registry. The list in the module `ipaddress` depends on
-        # the Python version.
+        # The complete IANA IPv4 Special-Purpose Address Registry.
+        # The list in the module `ipaddress` is not used, because the list depends on the Python version.
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
         "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
         "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
         "224.0.0.0/4", "240.0.0.0/4",
         "168.63.129.16/32",  # a public address that Azure uses for internal services
-        # The IPv6 addresses from the IANA registry that are in the global unicast range: IETF protocols (including
-        # Teredo), documentation, 6to4 (which embeds IPv4 addresses), and AS112.
+        # The IPv6 addresses from the IANA registry that are in the global unicast range.
+        # Assigned to IETF protocols (including Teredo), documentation, 6to4 (which embeds IPv4 addresses), AS112.
         "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
     )
 )  # fmt: skip
@@ -35,8 +35,7 @@ _NAT64 = ip_network("64:ff9b::/96")  # the last 32 bits of these addresses are a
 _LOCAL = tuple(
     ip_network(block)
     for block in (
-        # Local addresses: loopback, private networks (RFC 1918), carrier-grade NAT (RFC 6598), unique local IPv6
-        # (RFC 4193).
+        # Loopback, private networks (RFC 1918), carrier-grade NAT (RFC 6598), and unique local IPv6 (RFC 4193).
         "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7",
     )
 )  # fmt: skip

@@ -35,7 +35,7 @@ __all__ = ["OUTSIDE", "check_media", "check_roots", "load_media", "measure_texts
 
 _MAX_READS = 8  # maximum number of concurrent file reads
 _MAX_RESIZES = 2  # maximum number of concurrent resizes, each of which needs four bytes per pixel
-_MAX_INLINE = 1 << 16  # in characters; longer base64 text is checked in a worker thread
+_MAX_INLINE = 1 << 16  # maximum length, in characters, of base64 text that is checked without a worker thread
 
 _Item = TypeVar("_Item")
 _Contents: TypeAlias = dict[URLSource, "Base64Source | str"]
@@ -116,7 +116,7 @@ async def _read(
 
 
 async def check_media(msgs: Sequence[Msg]) -> None:
-    """Checks the base64 data of media in messages. Each media source caches its result."""
+    """Checks the base64 data of media in messages. Each media source caches the result of the check."""
     media = get_all_media(msgs)
     if not _are_ready(media):
         await _check_sources([block.source for item in media for block in item.blocks if is_fresh(block.source)])
@@ -126,8 +126,8 @@ async def measure_texts(msgs: Sequence[Msg], capabilities: Capabilities, roots: 
     """Measures the text files in messages without reading them.
 
     Returns:
-        For each text file, a placeholder of the same size, or the reason why the file cannot be used. Other files
-        are not measured, because their placeholders are always empty.
+        A dict that maps each text file to a placeholder of the same size, or to the reason why the file cannot be
+        used. Other files are not measured, because their placeholders are always empty.
     """
     files = _Work.collect(get_all_media(msgs), capabilities, None).files
     texts = {source: limit for source, limit in files.items() if is_text_type(source.guessed_type or "")}
@@ -170,7 +170,7 @@ class _Work:
     """Media sources of one request that must be loaded or checked.
 
     Attributes:
-        files: Files to read. Each value is the maximum size of the file, in bytes.
+        files: Maps each file to read to the maximum size of the file, in bytes.
         urls: URLs to fetch, in the order of the messages. The dict serves as an ordered set; its values are None.
         unchecked: Sources whose base64 text must be checked.
     """
@@ -200,7 +200,7 @@ class _Work:
 
 
 def _file_limit(capabilities: Capabilities, kind: Kind) -> int:
-    """Returns the maximum size in bytes of a file of one media kind.
+    """Returns the maximum size, in bytes, of files of one media kind.
 
     The target's limit does not apply to images that can be resized, because resizing makes them smaller.
     """
@@ -261,9 +261,9 @@ async def _resize_images(
                 group.start_soon(_run_in_thread, partial(resize_to_fit, source), box, limiter)
     results = ((source, get_fit(source, box)) for source in too_large)
     fits = {id(source): result[0] for source, result in results if result is not None and result[0] is not None}
-    # A budget may omit some images later. The size limits for few images are never stricter than the limits for
-    # many images. Therefore a copy that is within the limits for many images is also within the limits for few
-    # images.
+    # A budget may omit some images later, so that fewer images remain.
+    # The size limits for few images are never stricter than the limits for many images.
+    # Therefore a copy that is within the limits for many images is also within the limits for few images.
     resolved.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 

@@ -288,8 +288,8 @@ def convert_to_utf8(data: str, media_type: str) -> str:
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.ASCII | re.IGNORECASE)
 
 
-# Common charset labels of the WHATWG Encoding Standard (section 4.2), with Python's codec for each label. UTF-8
-# and ASCII need no conversion. UTF-16 is missing because agentkit does not recognize UTF-16 bytes as text.
+# Common charset labels of the WHATWG Encoding Standard (section 4.2), with Python's codec for each label.
+# UTF-8 and ASCII need no conversion. UTF-16 is missing because agentkit does not recognize UTF-16 bytes as text.
 _CODECS: dict[str, str] = {
     **dict.fromkeys(("iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "cp1252"), "cp1252"),
     **{f"iso-8859-{number}": f"iso8859_{number}" for number in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},

@@ -143,8 +143,8 @@ async def _send(
             "GET",
             url.copy_with(host=address),
             headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
-            # The request URL has the IP address, but TLS needs the host name for SNI and for checking the
-            # certificate.
+            # The URL of the request has the IP address instead of the host name.
+            # TLS needs the host name for SNI and for checking the certificate.
             extensions={"sni_hostname": url.raw_host.decode("ascii"), "timeout": {"connect": connect_timeout}},
         )
         try:

@@ -85,7 +85,7 @@ def scan_features(blocks: tuple[Block, ...]) -> int:
     """Returns the `Feature` bits of a sequence of blocks, without the bits that depend on the role."""
     features = 0 if blocks else Feature.EMPTY
     call_ids: list[str] = []
-    block: Any  # a cast to the type of each block takes time
+    block: Any  # Any, because a cast to the type of each block would take time
     for block in blocks:
         block_type = block.type
         if block_type == "text":
@@ -120,7 +120,7 @@ def _call_features(block: ToolUseBlock) -> int:
     return features | Feature.STATE if block.state is not None else features
 
 
-@lru_cache(maxsize=256)  # a conversation repeats the names of few tools
+@lru_cache(maxsize=256)  # most conversations call a few tools again and again
 def _scan_name(tool_name: str) -> int:
     if not _plain_name(tool_name):
         return Feature.ODD_NAME

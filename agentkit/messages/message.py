@@ -308,7 +308,7 @@ ORDINARY_BUILDERS[Msg] = _build_ordinary
 
 
 def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
-    """Returns a copy of a message that has the given role and blocks instead of the original role and blocks.
+    """Returns a copy of a message in which the given role and blocks replace the original role and blocks.
 
     Unless `mark` is empty, `metadata[mark]` of the copy is True.
     """

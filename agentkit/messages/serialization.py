@@ -207,7 +207,7 @@ _BLOCK_BUILDERS = {
     "tool_use": ORDINARY_BUILDERS[ToolUseBlock],
     "tool_result": ORDINARY_BUILDERS[ToolResultBlock],
 }
-"""Functions that build a block without pydantic, by block type."""
+"""Maps block types to functions that build a block of the type without pydantic."""
 
 
 def _load_content(content: object, place: str) -> object:

@@ -18,8 +18,8 @@ __all__ = ["has_signature", "image_size", "sniff_image_size", "sniff_media_type"
 
 
 _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
-    # Each row has a pattern of first bytes, the media type that the bytes indicate, and other types with the same
-    # first bytes. Sources: the specifications of the formats, and WHATWG MIME Sniffing Standard, section 6.
+    # A row has a pattern of first bytes, the type that the bytes indicate, and other types with the same bytes.
+    # Sources: the specifications of the formats, and WHATWG MIME Sniffing Standard, section 6.
     (rb"\x89PNG\r\n\x1a\n", ("image/png",)),
     (rb"\xff\xd8\xff", ("image/jpeg",)),
     (rb"GIF8[79]a", ("image/gif",)),
@@ -33,8 +33,8 @@ _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (rb".{4}ftypqt  ", ("video/quicktime",)),
     (rb".{4}ftyp3g", ("video/3gpp", "audio/3gpp", "video/mp4")),
     (rb".{4}ftyp", ("video/mp4", "audio/mp4", "video/quicktime", "video/3gpp")),
-    # A QuickTime file without the optional type atom begins with one of these atoms (QuickTime File Format,
-    # "Atoms").
+    # A QuickTime file without the optional type atom begins with one of these atoms.
+    # Source: QuickTime File Format, "Atoms".
     (rb"[\x00-\x1f].{3}(moov|mdat|wide|free|skip|pnot)", ("video/quicktime", "video/mp4", "audio/mp4")),
     (rb"(RIFF|RF64|RIFX).{4}WAVE", ("audio/wav",)),
     (rb"ID3[\x02-\x04]", ("audio/mpeg", "audio/aac", "audio/flac")),

@@ -28,7 +28,8 @@ __all__ = [
     "source_from_url",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two or more characters, because `C:` is a Windows drive
+# A scheme must have at least two characters here, because `C:` is a Windows drive.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
 
 def _check_media_type(media_type: str) -> None:

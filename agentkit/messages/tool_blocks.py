@@ -102,8 +102,8 @@ def _is_json_for(text: str, value: dict[str, Any], encoded: bytes) -> bool:
     """
     try:
         parsed = from_json(text)
-        # A comparison of JSON bytes is fast, and distinguishes 1, 1.0 and true. If only the key order differs, the
-        # bytes differ and `same_json` returns True.
+        # A comparison of JSON bytes is fast, and distinguishes 1, 1.0 and true.
+        # If only the key order differs, the JSON bytes differ, but `same_json` returns True.
         return (parsed == value and to_json(parsed) == encoded) or same_json(parsed, value)
     except ValueError:
         return False

@@ -50,7 +50,7 @@ class ModelCall:
             usage of the reply. None without a budget.
         retry: Retry with a shorter prompt. `replan` uses this retry at most once. None if the plan is never
             shortened.
-        formatter: Formatter of the plan, which may add options for the parser. None means no further options.
+        formatter: Formatter that built the plan. It can add options for the parser. None: no options are added.
 
     """
 

@@ -52,9 +52,9 @@ class ChatModel:
     raised as a ModelError, whose `__cause__` is the SDK's error. Errors about the conversation (InputError,
     LossError, BudgetError) are raised before anything is sent.
 
-    The speaker of a reply is the viewer of the history, or `assistant` without a viewer. If a reply starts with
-    the viewer's name (`NAME:`), that prefix is removed. If the budget has a `UsageAnchoredCounter`, the counter
-    receives the token usage of each reply.
+    The speaker of a reply is the viewer of the history policy, or `assistant` if the policy has no viewer. If a
+    reply starts with the viewer's name (`NAME:`), that prefix is removed. If the budget has a
+    `UsageAnchoredCounter`, the counter receives the token usage of each reply.
 
     Args:
         provider: `"PROVIDER:MODEL"`, the name of a provider, or a `Provider`. With a name or a `Provider`, `model`
@@ -69,7 +69,7 @@ class ChatModel:
             - `history`, `budget`, `on_loss`, `media_roots`, `fetch`, `model_rules`: options of the formatter; see
               FormatterBase.
             - `cache_breakpoints`: markers for the prompt cache, if the provider's formatter has this option.
-            - `template`: chat template of a local model, if the provider sends the text of a prompt. A
+            - `template`: chat template of a local model, for providers whose requests contain a prompt. A
               `ChatTemplate`, the name of a built-in template, or the path of a folder with the files of the model.
             - `formatter_options`: further options of the formatter, by name.
             - `max_tokens`: maximum tokens of a reply. The request uses the provider's own name for this limit.
@@ -178,9 +178,9 @@ class ChatModel:
         """Returns the reply as a value of a type. The request asks for JSON that matches the schema of the type.
 
         Args:
-            output: Any type that pydantic supports, such as a model, `list[Answer]` or a `Literal`.
+            output: Any type that pydantic supports, such as a pydantic model, `list[Answer]` or a `Literal`.
             msgs: Messages of the conversation.
-            **options: Options of the call, as in `generate`, without `response_format`.
+            **options: Options of the call, as in `generate`, except `response_format`.
 
         Raises:
             ParseError: If the reply has no value of this type. `error.message` is the reply.

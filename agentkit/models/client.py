@@ -147,7 +147,7 @@ def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> 
 
 
 def _as_opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:
-    """Returns the error for rejected client options, without credentials from the options or the environment."""
+    """Returns the error for rejected client options. The error contains no credentials."""
     place = find_variable(error.object) if isinstance(error, UnicodeEncodeError) else None
     is_clean = redact_error(error, create_redactor(options, error, os.environ))
     if isinstance(error, AgentkitError):

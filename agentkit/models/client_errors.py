@@ -17,7 +17,10 @@ __all__ = ["create_closed_error", "find_client_error"]
 _FOREIGN_LOOP: Final = re.compile(
     r"no running event loop|different (event )?loop|loop is closed|called from async context"
 )
-"""Pattern for error texts of asyncio, trio and HTTP clients about connections or locks of another event loop."""
+"""Pattern for error texts about connections or locks that belong to another event loop.
+
+asyncio, trio and HTTP clients write these texts.
+"""
 _CLOSED_CLIENT: Final = re.compile(r"client has been closed|client is closed|session is closed", re.IGNORECASE)
 _ADDRESS_ERRORS: Final = frozenset({"InvalidURL", "NonHttpUrlClientError", "UnsupportedProtocol"})
 """Names of the classes that httpx and aiohttp raise for an invalid URL."""

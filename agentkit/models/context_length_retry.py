@@ -35,7 +35,7 @@ The share is below 1, because the local token count only approximates the provid
 
 @dataclass(frozen=True, slots=True)
 class ContextLengthRetry:
-    """Planner of the shorter prompt for one model call.
+    """Builder of a plan with a shorter prompt, for one model call.
 
     Attributes:
         provider: Provider of the model.

@@ -58,7 +58,7 @@ _WRITER = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_
 
 
 def dump_body(body: Mapping[str, Any]) -> bytes | None:
-    """Serializes a body to the same JSON bytes as an SDK, but about six times as fast.
+    """Serializes a body about six times as fast as an SDK. The JSON bytes are the same as those of the SDK.
 
     Returns None if a value cannot be serialized. The SDK may still be able to serialize this value.
     """

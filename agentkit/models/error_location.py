@@ -1,8 +1,8 @@
 """`locate_block`, which estimates which message block caused a provider's error.
 
-Error texts quote paths of the request, such as `messages[2].content`, or ids of tool calls. The module reads the
-texts and ids at a quoted path of the request. Then the module searches the messages for a block with the same
-texts or ids. The provider's `WireLayout` names the keys of the request.
+Error texts quote paths of the request, such as `messages[2].content`, or ids of tool calls. The module follows a
+quoted path in the request, and reads the texts and ids in the values on the path. Then the module searches
+the messages for a block with the same texts or ids. The provider's `WireLayout` names the keys of the request.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ def _find_block(
 ) -> BlockPath | None:
     """Returns the path of the message block from which a part of the request was written, or None.
 
-    If several blocks match equally well, the function counts the later turns of the request with the same text.
-    Without such a turn, the function selects the last of these blocks; with one such turn, the second to last. The
-    count starts at the end, because the request may not contain the start of the conversation.
+    If several blocks match equally well, the function counts the later turns of the request that contain the same
+    text. With no such turn, the last of these blocks is selected; with one such turn, the second to last. The
+    function counts from the end, because the request may not contain the start of the conversation.
     """
     # White space around a text is ignored, because a converter may join texts with line breaks.
     labels = layout.labels | layout.cache_markers

@@ -10,7 +10,7 @@ from agentkit.replies.error_bodies import Failure
 __all__ = ["as_network_failure", "is_transport_error", "split_http_options"]
 
 _HTTP_OPTIONS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""Names of options of an HTTP client, by the names that the SDKs use for these options.
+"""Maps the SDKs' names of HTTP options to the names that HTTP clients use for the same options.
 
 Request bodies never contain these options (openai-python: make_request_options).
 """

@@ -87,7 +87,7 @@ def _check_timeout(timeout: float | None) -> None:
 
 
 def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
-    """Returns the options of `ChatModel` for the formatter, including the items of `formatter_options`.
+    """Returns those `ChatModel` options that the formatter receives, including the items of `formatter_options`.
 
     Raises:
         OptionError: If `formatter_options` is not a mapping with strings as keys, or contains the key `model`.

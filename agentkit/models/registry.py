@@ -88,7 +88,10 @@ _CLASSES = (
     ("parser", StreamParserBase, False),
     ("endpoint", EndpointBase, False),
 )
-"""Fields of a Provider that are classes: name, base class, and True if the field is required."""
+"""Fields of `Provider` whose values are classes.
+
+Each tuple has the name of the field, the base class of the value, and True if the field is required.
+"""
 
 
 def _check_class(place: str, value: object, base: type) -> None:

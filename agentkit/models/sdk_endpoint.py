@@ -1,4 +1,4 @@
-"""`SDKEndpoint`, the base class of endpoints for SDKs from the code generator Stainless."""
+"""`SDKEndpoint`, the base class of endpoints for SDKs that the code generator Stainless creates."""
 
 from __future__ import annotations
 

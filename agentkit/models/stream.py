@@ -172,7 +172,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(_as_failure(self._parser))
 
     async def _end(self) -> None:
-        """Finishes the message. Handles a reply that contains an error or no event like a failed call."""
+        """Finishes the message. A reply that contains an error or no event counts as a failed call."""
         assert self._parser is not None
         had_events = self._has_events
         self._finish_message()

@@ -56,8 +56,8 @@ def as_cache_key(adapter: Adapter) -> Adapter | None:
 
     The result has no `observe`, because a cache would keep this function alive. Only the texts of the classes in
     `_CACHED_CLASSES` are cached, because equal adapters of other classes may write different texts. For example, a
-    subclass may have attributes that are not compared. Two `PromptAdapter` objects may have equal `params`, such as 1
-    and True, that are written as different texts.
+    subclass may have attributes that are not compared. Two `PromptAdapter` objects may have equal `params`, such
+    as 1 and True, that are written as different texts.
     """
     cls = type(adapter)
     if (cls.__module__, cls.__qualname__) not in _CACHED_CLASSES:

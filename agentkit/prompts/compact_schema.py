@@ -130,8 +130,8 @@ def _write_model(model: type[BaseModel], depth: int, models: tuple[type, ...], p
 def _list_comments(name: str, field: FieldInfo) -> Iterator[str]:
     """Yields the comments on a field.
 
-    The comments are the description or the alias of the field. If the type of the field is a pydantic model, or a
-    union of a pydantic model and None, the lines of the model's docstring follow.
+    The comments are the description or the alias of the field. If the type of the field is a pydantic model, the
+    lines of the model's docstring follow. The type may also allow None.
     """
     if field.description:
         yield field.description

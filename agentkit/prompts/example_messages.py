@@ -30,7 +30,7 @@ _MISSING: Final = "Not supplied for this particular example. "
 def format_example(
     adapter: Adapter, signature: _AnySignature, example: Example, completeness: Completeness, number: int
 ) -> Iterator[Msg]:
-    """Yields the messages of one example. Metadata marks these messages as one unit, which a budget never splits."""
+    """Yields the messages of one example. Metadata marks the messages as one unit, which a budget never splits."""
     from agentkit.budget.units import EXAMPLE_MARK
 
     mark = {EXAMPLE_MARK: number}

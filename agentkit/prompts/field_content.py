@@ -27,7 +27,10 @@ Segment: TypeAlias = str | MediaBlock
 """Part of the content of a message: a text or a media block."""
 
 _MARKS: Final = tuple(map(chr, range(0xE000, 0xF900)))
-"""Private use characters of Unicode. `write_content` marks media with a character that the value does not contain."""
+"""Private use characters of Unicode.
+
+`write_content` marks the media blocks in a value with one of these characters that the value does not contain.
+"""
 
 
 def write_content(field: SignatureField, value: object) -> list[Segment]:

@@ -69,7 +69,7 @@ class JSONAdapter(ChatAdapter):
         """Returns the sections of the inputs and the JSON object of the outputs, with placeholders for the values.
 
         Raises:
-            OptionError: The schema style is `compact`, and the type of an output has a pydantic model that contains
+            OptionError: The schema style is `compact`, and a pydantic model in the type of an output contains
                 itself.
         """
         if self.schema_style == "compact":
@@ -187,7 +187,7 @@ def _dump_indented(value: BaseModel | Code | Reasoning) -> str:
         return json.dumps(as_json_value(value), ensure_ascii=False)
     try:
         return value.model_dump_json(indent=2, by_alias=True)
-    except (PydanticSerializationError, UnicodeError):  # for example, a field of the pydantic model contains a function
+    except (PydanticSerializationError, UnicodeError):  # for example, the pydantic model contains a function
         return ""
 
 

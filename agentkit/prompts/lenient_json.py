@@ -30,9 +30,11 @@ def require_json_repair() -> None:
 def read_json(text: str, default: object = None) -> Any:
     """Returns the JSON value that a text contains. Returns `default` if the text contains none.
 
-    The text is read as strict JSON if possible. If this fails, the text is read as damaged JSON, or as JSON between
-    other words. If this fails too, the text is read as a Python literal. Constants such as `NaN` are read as numbers. If a key repeats, its last
-    value counts. Lone surrogates become U+FFFD. JSON that is nested more than 200 levels deep is not read.
+    The text is read as strict JSON if possible. If this fails, the text is read as damaged JSON, or as JSON
+    between other words. If this fails too, the text is read as a Python literal.
+
+    Constants such as `NaN` are read as numbers. If a key repeats, its last value counts. Lone surrogates become
+    U+FFFD. JSON that is nested more than 200 levels deep is not read.
 
     Raises:
         MissingExtraError: The text has brackets and is not strict JSON, and json-repair is not installed.

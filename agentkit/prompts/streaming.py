@@ -47,9 +47,9 @@ def stream(
 ) -> PromptStream[T]:
     r"""Returns a stream of the events of a typed prompt, for `async with`. See `PromptStream`.
 
-    There are no retries. If the reply is not in the format of the adapter, and the stream has yielded no event of
-    a field, the model is called once more with the fallback adapter. The events of the second reply then follow
-    the events of the first reply, and begin with a MessageStart.
+    There are no retries. If the reply is not in the format of the adapter, the model is called once more with the
+    fallback adapter. The events of the second reply then follow the events of the first reply, and begin with a
+    MessageStart. If the stream has already yielded an event of a field, the model is not called again.
 
     Args:
         model: Model to call.

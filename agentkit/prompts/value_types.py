@@ -92,10 +92,10 @@ class ValueType:
         return self.adapter.validator.validate_python
 
     def validate(self, value: object) -> Any:
-        """Validates a Python or JSON value. In a dict for a pydantic model, the keys may be field names or aliases.
+        """Validates a Python or JSON value. In a dict for a pydantic model, keys may be field names or aliases.
 
-        A strict type, such as a pydantic model with `ConfigDict(strict=True)`, also accepts the JSON form of a value:
-        a string for a date, or a list for a set.
+        A strict type, such as a pydantic model with `ConfigDict(strict=True)`, also accepts the JSON form of a
+        value: a string for a date, or a list for a set.
 
         Raises:
             ValidationError: The value does not fit the type, or a constraint cannot be applied to the value.

@@ -1,8 +1,8 @@
 r"""`Element`: an XML element in the reply of a model. The reply need not be well-formed XML.
 
 The parser expands only the five predefined entities of XML, and loads no files. The time is proportional to the
-length of the text. An opening tag without a closing tag is text, and so is a closing tag without an opening tag. Comments and CDATA sections
-contain no tags. Line breaks and control characters are unchanged.
+length of the text. An opening tag without a closing tag is text, and so is a closing tag without an opening tag.
+Comments and CDATA sections contain no tags. Line breaks and control characters are unchanged.
 
 >>> [(element.name, element.text) for element in read_elements("So: <a>1 < 2</a><b>R&amp;D</b>")]
 [('a', '1 < 2'), ('b', 'R&D')]

@@ -60,9 +60,9 @@ class _OpenCalls:
 
     def __init__(self) -> None:
         self.ids: tuple[str, ...] = ()
-        # To save time, `counts` and `missing` are not used if one message has all results, in the order of the
-        # calls.
-        self.counts: Counter[str] = Counter()  # number of calls that need a result, by id
+        # To save time, `counts` and `missing` are used only if needed.
+        # `counts` and `missing` are not needed if one message has all results, in the order of the calls.
+        self.counts: Counter[str] = Counter()  # maps each call id to the number of calls that need a result
         self.missing = 0  # total number of calls that need a result
         self.in_order = True
 

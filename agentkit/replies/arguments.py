@@ -94,7 +94,7 @@ class ArgumentBuffer:
         """
         checkpoints = self._checkpoints
         end = checkpoints[-1]
-        if end > length:  # the arguments of an earlier event, with a shorter text, are requested
+        if end > length:  # an earlier event, whose argument text was shorter, requests its arguments
             end = checkpoints[bisect_right(checkpoints, length) - 1]
         if self._parsed[0] != end:
             self._parsed = (end, _parse_beginning(self.text[:end]))

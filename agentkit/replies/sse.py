@@ -1,4 +1,4 @@
-"""`EventBytes` splits a stream into events. `StreamOpening` detects one JSON object that replaces the stream."""
+"""`EventBytes` splits a stream into events. `StreamOpening` detects a reply that is one JSON object instead."""
 
 from __future__ import annotations
 

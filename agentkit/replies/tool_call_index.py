@@ -24,8 +24,8 @@ class ToolCallIndex:
     - A new id begins a tool call, unless the tool call at this index has no id yet. An empty id is ignored.
     - A repeated id continues the tool call with this id.
     - The name of another tool begins a tool call if the arguments of the current tool call are complete.
-    - If two entries of one event have the same index and a name each, the entries are two tool calls. This rule
-      does not apply while the argument text of the first tool call is incomplete.
+    - If an entry has a name, and an earlier entry of the same event has the same index, the entries are two tool
+      calls. This rule does not apply while the argument text of the first tool call is incomplete.
 
     Args:
         reply: Builder of the reply.
@@ -38,8 +38,8 @@ class ToolCallIndex:
         self._group = group
         self._keys: list[BlockKey] = []  # keys of the tool calls, in order of arrival
         self._by_index: dict[int, BlockKey] = {}
-        # Keys of the tool calls, by the index and id that the call has in the stream. The value for (None, id) is
-        # the key of the first call with this id.
+        # Maps the index and id of a tool call in the stream to the key of the tool call. If entries
+        # have an index, (None, id) is mapped to the key of the first call with this id.
         self._by_id: dict[tuple[int | None, str], BlockKey] = {}
         self._names: dict[BlockKey, str] = {}
 

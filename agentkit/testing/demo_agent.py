@@ -1,4 +1,4 @@
-"""`demo_reply`, which creates replies for examples and tests by simple rules, without an API key or a network.
+"""`demo_reply`, which creates replies by simple rules, for examples and tests without an API key or a network.
 
 If the request has tools and does not end with a tool result, the reply calls the first tool that the tool choice
 allows. Otherwise, the reply is a text that quotes the tool result or the last turn. The run of an agent therefore

@@ -62,8 +62,9 @@ def answer_request(
             response then has status 400.
 
     Raises:
-        OptionError: If the wire format cannot represent the reply. Also raised for a list of events if a
-            complete reply is requested, and for a dict if a stream is requested.
+        OptionError: If the wire format cannot represent the prepared reply. Also raised if the prepared reply is
+            a list of events but the request asks for a complete reply, or is a dict but the request asks for a
+            stream.
     """
     body = request.body
     if not isinstance(body, dict):

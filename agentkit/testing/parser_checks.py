@@ -245,7 +245,7 @@ def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample])
 
 
 def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
-    """Checks that a sample reports usage. Without such a sample, a parser that ignores usage would pass."""
+    """Checks that at least one sample reports usage. Otherwise, a parser that ignores usage would pass."""
     has_usage = any(
         parser.parse_response(whole).usage or any(reply.usage is not None for reply in expected)
         for whole, _, *expected in samples

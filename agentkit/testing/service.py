@@ -54,7 +54,7 @@ class FakeService(ABC):
         """Returns the code of an error.
 
         If the error has no code, returns the code in `error_codes` for its status. If `error_codes` does not
-        contain the status, returns the code for 500 (statuses from 500 on) or for 400.
+        contain the status, returns the code for 500 if the status is at least 500, otherwise the code for 400.
         """
         codes = self.error_codes
         return error.code or codes.get(error.status) or codes[500 if error.status >= 500 else 400]

@@ -83,7 +83,7 @@ class TokenCounterBase(ABC):
 
 
 async def count_request(counter: TokenCounterBase, request: Mapping[str, Any], layout: WireLayout) -> int:
-    """Returns the number of tokens of a request according to any counter.
+    """Counts the tokens of a request with a counter of any kind, and checks the result.
 
     Raises:
         OptionError: `counter.count` is not asynchronous, or its result is not a number of tokens.
@@ -109,7 +109,7 @@ def _check_tokens(tokens: object, method: str) -> int:
 
 
 def measure_request(counter: LocalTokenCounter, request: Mapping[str, Any], layout: WireLayout) -> int:
-    """Returns the number of tokens of a request according to any local counter."""
+    """Counts the tokens of a request with a local counter of any kind."""
     measure: Any = counter.measure
     tokens: int = measure(request, layout) if counter.needs_layout else measure(request)
     return tokens

@@ -1,4 +1,4 @@
-"""Estimates the tokens of a text without a tokenizer, by a measured weight for each kind of character."""
+"""Estimates the tokens of a text without a tokenizer. Each kind of character has a measured weight."""
 
 from __future__ import annotations
 

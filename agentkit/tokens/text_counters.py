@@ -1,4 +1,4 @@
-"""Local counters that add up the counts of texts: a base class, and a counter that estimates by characters."""
+"""Local counters that add up the counts of texts: a base class, and a counter that estimates from characters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["CharacterTokenCounter", "ESTIMATE", "Overheads", "TextTokenCounter"]
 
 
 class Overheads(NamedTuple):
-    """Costs of a message in addition to its texts.
+    """Costs that a message has in addition to the token counts of its texts.
 
     Each subclass of `TextTokenCounter` chooses the unit: one token, or a hundredth of a token.
 
@@ -100,7 +100,7 @@ class TextTokenCounter(LocalTokenCounter):
         return self._texts[text] + self.overheads.text + self.overheads.line * text.count("\n")
 
 
-# Costs in hundredths of a token, in addition to the texts themselves.
+# Costs that a message or request has in addition to its texts, in hundredths of a token.
 _TURN: Final = 300  # cost of the role and the separators of a message (OpenAI's cookbook)
 _NAME: Final = 100  # cost of the key and the quotes of a speaker name
 _CALL: Final = 400  # cost of the separators around the name and the arguments of a tool call

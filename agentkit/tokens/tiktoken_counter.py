@@ -1,7 +1,7 @@
 """`TiktokenCounter`: counts the texts of a request with the encoding of the model.
 
-The counts of texts are exact. The tokens around texts, for roles, names and tool calls, follow the rules in
-OpenAI's cookbook. `agentkit.tokens.model_encodings` has the encoding of each model, and
+The counts of texts are exact. The rules in OpenAI's cookbook determine how many tokens are added for each message,
+speaker name and tool call. `agentkit.tokens.model_encodings` has the encoding of each model, and
 `agentkit.tokens.encodings` finds the package that has the vocabulary of the encoding.
 """
 

@@ -15,8 +15,8 @@ __all__ = ["split_docstring"]
 def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
     """Splits a docstring in Google, NumPy, reST or Epydoc style.
 
-    Returns the description without the sections, and the descriptions of the parameters by name. For a docstring
-    in any other style, the description is the complete text, and there are no descriptions of parameters.
+    Returns the description without the sections, and a dict from parameter names to descriptions. For a docstring
+    in any other style, the description is the complete text, and the dict is empty.
 
     Raises:
         MissingExtraError: `docstring-parser` is not installed.

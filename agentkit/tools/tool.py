@@ -225,7 +225,10 @@ _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_sc
 
 
 def _list_others(fields: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
-    """Returns the values whose keys are not in `keys`, without None and without the type `function`."""
+    """Returns the fields whose keys are not in `keys`. Omits fields with the value None.
+
+    Also omits `type` if its value is `function`.
+    """
     items = fields.items()
     return {key: v for key, v in items if key not in keys and v is not None and (key, v) != ("type", "function")}
 

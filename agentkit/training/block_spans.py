@@ -70,7 +70,7 @@ def find_thinking(rendered: ReplySpans) -> list[Span]:
     If the template always writes the tags of thinking, such as `<think>`, the spans start and end with these tags
     and the white space around them. An empty pair of tags before a reply without thinking is included.
 
-    Otherwise, the text of the thinking is the difference to a rendering without thinking. If possible, one
+    Otherwise, the thinking is the text that a rendering without thinking does not contain. If possible, one
     additional rendering is enough: the conversation without any thinking. If this rendering fails, or also differs
     outside the thinking, the conversation is rendered once for each reply with thinking, without the thinking of
     this reply.
@@ -91,7 +91,7 @@ def find_thinking(rendered: ReplySpans) -> list[Span]:
 def _find_tagged_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int]]) -> dict[int, Span]:
     """Finds the tags of thinking at the start of replies, together with the thinking.
 
-    Returns the spans by the index of the message. Replies that do not start with the tags are omitted.
+    Returns a dict that maps message indexes to spans. Replies that do not start with the tags are omitted.
     """
     tags = find_thinking_tags(rendered.template, rendered.variables)
     if tags is None:

@@ -76,7 +76,7 @@ def find_omitted_content(
 
 
 def _list_trained_blocks(sample: Sample, train_on: TrainOn) -> Iterator[tuple[int, int, Block]]:
-    """Yields the blocks of replies that are trained, with the index of the message and of the block.
+    """Yields the trained blocks of replies: the index of the message, the index of the block, and the block.
 
     Replies with recorded token ids are omitted.
     """
@@ -98,7 +98,7 @@ def _find_content(text: str, content: str, start: int) -> int:
 
 
 def _is_never_written(template: ChatTemplate, msg: Msg, block: Block) -> bool:
-    """Returns True if the template never writes such a block. A search could find the same text elsewhere."""
+    """Returns True if the template never writes such a block. A match is then in another text."""
     report, has_calls = template.check(), msg.features & Feature.CALL
     match block.type:
         case "text":

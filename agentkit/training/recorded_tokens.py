@@ -122,7 +122,7 @@ def _list_recorded(
                     _find_missing(rendered.sample.msgs[index].blocks, tokenizer.decode(others) or "") is None
                 )
             elif tokenizer.can_decode and tokenizer.is_special(recorded[-1]):
-                # The model may write a different stop token from the template: <|eom_id|> instead of <|eot_id|>.
+                # The model may write <|eom_id|> at the end of a reply for which the template writes <|eot_id|>.
                 is_stopped = not reply.removesuffix(stop).rstrip().endswith(tokenizer.decode(recorded[-1:]) or "")
             end = start + len(reply) - (0 if is_stopped else len(stop))
         yield start, end, recorded

@@ -66,7 +66,7 @@ class ReplySpans(SampleText):
         return position + len(stop) if stop and self.text.startswith(stop, position) else end
 
     def replace_msgs(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] | None = None) -> ReplySpans:
-        """Returns a rendered sample with other messages, without weights and token ids.
+        """Returns a rendered sample with other messages. The new sample has no weights and no token ids.
 
         Args:
             msgs: The messages.
@@ -144,7 +144,7 @@ class ReplySpans(SampleText):
         return (prompt[0], span[1]) if prompt else span
 
     def _find_span(self, index: int) -> _ReplySpan:
-        """Finds the span of a reply with the renderings of two shorter conversations.
+        """Finds the span of a reply by rendering two shorter conversations.
 
         Raises:
             MessageError: The text of the reply cannot be found.

@@ -41,7 +41,7 @@ class Sample:
             decides. None instead of the whole list means that no message has a weight.
         viewer: Name of the agent whose replies are trained. Replies of other agents are then trained only if their
             weight is 1 or `train_on` is `all`. None means that the replies of all agents are trained.
-        tokens: Recorded token ids of replies, by the index of the message. `tokenize` uses these ids instead of
+        tokens: Maps the message index of a reply to its recorded token ids. `tokenize` uses these ids instead of
             encoding the text of the reply.
         source: Text that describes the origin of the sample, such as the name of a log.
         rejected: For training on preferences: the whole conversation with the rejected reply, which the model
@@ -185,7 +185,7 @@ def _check_number(place: str, weight: object) -> Weight:
 def _check_tokens(msgs: Sequence[Msg], tokens: object) -> dict[int, tuple[int, ...]] | None:
     if not tokens:
         return None
-    check_option("tokens", tokens, Mapping, "Pass a dict of token ids, by the index of the reply in `msgs`.")
+    check_option("tokens", tokens, Mapping, "Pass a dict that maps indexes of replies in `msgs` to token ids.")
     checked: dict[int, tuple[int, ...]] = {}
     for index, ids in cast("Mapping[object, Iterable[object]]", tokens).items():
         place = f"tokens[{shorten_repr(index, 60)}]"

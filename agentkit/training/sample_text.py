@@ -93,7 +93,7 @@ class SampleText:
 
     @cached_property
     def text(self) -> str:
-        """The rendered conversation, or the prompt that the model received, followed by the last reply."""
+        """Usually the rendered conversation. Otherwise, the prompt that the model received, and the last reply."""
         return self.rendering.text if self._served is None else self._served
 
     @cached_property
@@ -173,7 +173,7 @@ class SampleText:
 
     @cached_property
     def _prefixes(self) -> PrefixRenderer | None:
-        """Renderer of the first messages, for many numbers of messages. None if the template is a function."""
+        """Renderer of the first n messages, for any n. None if the template is a function."""
         if self.longer_sample is not None:
             return self.longer_sample._prefixes
         if self.template.function is not None:
@@ -181,7 +181,7 @@ class SampleText:
         return self.template.create_prefix_renderer(self.sample.msgs, tools=self.sample.tools, **self.variables)
 
     def _list_loop_spans(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
-        """Returns the spans of the first `count` messages, by the index of the message.
+        """Returns a dict that maps the indexes of the first `count` messages to their spans.
 
         The span of a message is the text that the template's loop over the messages writes for this message.
         Messages without such a text are omitted.
@@ -198,7 +198,7 @@ class SampleText:
 
     @cached_property
     def loop_spans(self) -> dict[int, Span]:
-        """Spans of the texts that the template's loop writes for the messages, by the index of the message."""
+        """Maps the index of a message to the span of the text that the template's loop writes for the message."""
         if self._served is None:
             return self._list_loop_spans(len(self.sample.msgs))
         return self._list_loop_spans(len(self.sample.msgs) - 1, is_open=True)
@@ -214,7 +214,7 @@ class SampleText:
         return tuple(index for index, msg in enumerate(self.sample.msgs) if is_reply(msg))
 
     def find_prompt(self, text: str, index: int) -> ReplyPrompt | None:
-        """Finds the prompt of a reply at the start of `text`. Returns None if `text` starts differently."""
+        """Finds the prompt of a reply at the start of `text`. Returns None if `text` does not start with it."""
         end, is_whole = None, True
         # If the generation prompt opens thinking, templates omit this opening before replies without thinking.
         first, *others = self.generation_prompts or ("",)
@@ -231,5 +231,5 @@ class SampleText:
 
     @cached_property
     def _tail_cache(self) -> dict[int, tuple[int, str]]:
-        """Position and text of the last characters up to a message, by the index of the message."""
+        """Maps the index of a message to the position and the text of the last characters up to this message."""
         return {}

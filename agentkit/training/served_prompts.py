@@ -41,7 +41,7 @@ class ServedPrompt:
 
 
 class ServedPrompts:
-    """Builder of the prompts in the requests of a formatter for one viewer.
+    """Builder of the prompts that the requests of a formatter contain. All requests are for one viewer.
 
     Args:
         formatter: Formatter of the model.
@@ -100,7 +100,10 @@ class ServedPrompts:
             return portal.call(run)
 
     def adapt_reply(self, msg: Msg) -> Msg:
-        """Returns a reply with call ids that the target accepts, and without opaque and invalid blocks."""
+        """Returns a reply with call ids that the target accepts.
+
+        Opaque blocks, invalid blocks and the opaque state of tool calls are omitted.
+        """
         rules = self._formatter.capabilities()
         blocks: list[Block] = []
         for block in msg.blocks:

@@ -111,7 +111,9 @@ def _ends_with_control_token(template: ChatTemplate, text: str) -> bool:
 
 @lru_cache(256)
 def _render_next_turn(template: ChatTemplate, has_calls: bool) -> str:
-    """Returns the text that a template writes after a reply: a tool result after calls, otherwise a user message.
+    """Returns the text that a template writes for the message after a reply.
+
+    This message is a tool result if the reply has tool calls, and otherwise a user message.
 
     Returns an empty string if this text is unknown.
     """

@@ -55,7 +55,7 @@ def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span
 
 
 def skip_space(text: str, position: int) -> int:
-    """Returns the first position from `position` on without white space, which can be the end of the text."""
+    """Returns the position after any white space at `position`. This can be the end of the text."""
     return cast("re.Match[str]", _SPACE.match(text, position)).end()
 
 

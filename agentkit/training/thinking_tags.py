@@ -27,7 +27,7 @@ _THINKING: Final = Msg("assistant", [ThinkingBlock("Thinkingword"), TextBlock("R
 def find_thinking_tags(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, str] | None:
     """Returns the texts around the thinking, such as `<think>` and `</think>`, without white space at their ends.
 
-    Returns None if the template does not also write these texts before a reply without thinking.
+    Returns None if the template omits these texts before a reply without thinking.
 
     Args:
         template: Chat template.

@@ -108,8 +108,8 @@ def tokenize(
         train_on: `assistant` trains all replies of `Sample.viewer`, or of all agents if it is None. `last` trains
             the last of these replies. `all` trains all texts after the system messages and the declarations of
             tools, except generation prompts, user messages with media, and messages with the weight 0.
-        train_thinking: False excludes thinking from training, with the tags that the template writes around the
-            thinking, or writes as an empty pair if there is no thinking. White space next to the tags is excluded
+        train_thinking: False excludes thinking and its tags from training, and also the white space next to the
+            tags. If the template writes an empty pair of tags for a reply without thinking, this pair is excluded
             too.
         train_generation_prompt: True also trains the text that opens a reply, such as `<|im_start|>assistant`. The
             model never writes this text.

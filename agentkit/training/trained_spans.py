@@ -40,7 +40,7 @@ def find_trained_spans(
 
 def _select_all(rendered: ReplySpans) -> tuple[list[Span], list[Span]]:
     """Returns spans in two lists: the texts after the system messages, and the untrained parts of these texts."""
-    # The first span already contains the replies. Their search raises an error if a reply cannot be found.
+    # The first span contains the replies. The search for replies raises an error if a reply cannot be found.
     included = [(find_start(rendered), len(rendered.text)), *_find_replies(rendered)]
     excluded: list[Span] = []
     for index, msg in enumerate(rendered.sample.msgs):
@@ -59,7 +59,10 @@ def list_selected_replies(sample: Sample, train_on: TrainOn) -> Sequence[int]:
 
 
 def _select_replies(rendered: ReplySpans, train_on: TrainOn) -> tuple[list[Span], list[Span]]:
-    """Returns spans in two lists: replies to train and texts with the weight 1, and blocks with the weight 0."""
+    """Returns two lists of spans: the trained texts, and the untrained parts of these texts.
+
+    Trained texts are selected replies and texts with the weight 1. Untrained parts are blocks with the weight 0.
+    """
     sample = rendered.sample
     if train_on == "assistant" and sample.weights is None and sample.viewer is None:
         return rendered.find_all_replies(), []

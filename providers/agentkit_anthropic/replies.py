@@ -59,8 +59,8 @@ class AnthropicStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._usage: dict[str, Any] = {}
-        self._start_counts: dict[int, int] = {}  # number of started blocks, by block index
-        # Open blocks, by block index. A value is the key of the block in `self.reply`, or a `ServerPart`.
+        self._start_counts: dict[int, int] = {}  # number of blocks that have started at each block index
+        # Each dict maps the block index of an open block to its key in `self.reply`, or to its `ServerPart`.
         self._texts: dict[int, tuple[int, int]] = {}
         self._thoughts: dict[int, tuple[int, int]] = {}
         self._calls: dict[int, tuple[int, int]] = {}

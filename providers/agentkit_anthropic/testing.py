@@ -167,7 +167,7 @@ _EMPTY: Final[dict[str, dict[str, Any]]] = {
     "tool_use": {"input": {}},
     "server_tool_use": {"input": {}},
 }
-"""Empty fields in the start event of a part, by part type. Later events contain the values of these fields."""
+"""Maps part types to the fields that are empty in the start event of a part. Later events contain their values."""
 
 
 def _deltas(part: Mapping[str, Any], reply: NormalizedReply) -> Iterator[dict[str, Any]]:

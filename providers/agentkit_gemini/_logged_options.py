@@ -29,7 +29,7 @@ _RENAMED = (
     *("min_properties", "property_ordering"),
 )
 _KEYWORDS = {"defs": "$defs", "ref": "$ref", **{name: to_camel_case(name) for name in _RENAMED}}
-"""JSON Schema keywords that differ from the field names of the SDK's `Schema`, by field name (google-genai)."""
+"""Maps field names of the SDK's `Schema` to JSON Schema keywords that are spelled differently (google-genai)."""
 
 
 def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:

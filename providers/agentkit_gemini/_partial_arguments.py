@@ -36,7 +36,7 @@ class PartialArguments:
     def __init__(self) -> None:
         self._arguments: dict[str, Any] = {}
         self._skipped = 0  # number of missing list items (see `_MAX_SKIPPED`)
-        # Unfinished strings, by JSON path: the object or list, the key or index, and the pieces of the string.
+        # Maps the JSON path of each unfinished string to its object or list, its key or index, and its pieces.
         self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}
 
     @property

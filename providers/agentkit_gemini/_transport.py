@@ -80,7 +80,10 @@ class Sender:
         return body
 
     def received(self) -> IncomingStream:
-        """Returns an iterator over the bytes and bare errors of a stream. Call `async_request_streamed` first."""
+        """Returns an iterator over the bytes of a stream, and over errors that are not inside an event.
+
+        Call `async_request_streamed` first.
+        """
         response = self._response
         pieces = response.aiter_bytes() if hasattr(response, "aiter_bytes") else response.content.iter_any()
         return IncomingStream(_parse_bare_errors(pieces), find_request_id(response.headers))

@@ -58,7 +58,7 @@ class _Loader:
     """Loader for one conversation.
 
     Attributes:
-        open_calls: Tool calls that have no result yet, from the latest message with tool calls.
+        open_calls: Those tool calls of the latest message with tool calls that have no result yet.
     """
 
     def __init__(self) -> None:

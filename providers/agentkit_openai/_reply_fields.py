@@ -34,7 +34,7 @@ FINISH_REASONS = {
 _Path: TypeAlias = tuple[str, ...]
 
 _USAGE_PATHS: dict[str, tuple[_Path, ...]] = {
-    # Paths of token counts in `usage` objects of replies, by field of `Usage`. The first count above 0 is used.
+    # Maps each field of `Usage` to paths in the `usage` object of a reply. The first count above 0 is used.
     "input_tokens": (("prompt_tokens",), ("input_tokens",)),  # openai-python: CompletionUsage; ResponseUsage
     "output_tokens": (("completion_tokens",), ("output_tokens",)),
     "cache_read_tokens": (
@@ -77,7 +77,7 @@ def _find_count(usage: dict[str, Any], paths: tuple[_Path, ...]) -> int:
 def add_token_ids(notes: dict[str, Any], fields: dict[str, Any]) -> None:
     """Adds the token ids of a reply, or of a chunk of a stream, to the metadata of the reply.
 
-    vLLM returns the ids with the parameter `return_token_ids` (vLLM, entrypoints/openai, protocol.py). The first
+    vLLM returns the ids if a request sets `return_token_ids` (vLLM, entrypoints/openai, protocol.py). The first
     chunk of a stream has the ids of the prompt. Each chunk has the ids of its own tokens.
     """
     for key in ("prompt_token_ids", "token_ids"):

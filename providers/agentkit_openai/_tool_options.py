@@ -1,4 +1,7 @@
-"""Functions that write tools and tool choices for Chat Completions, and output schemas for both APIs of OpenAI."""
+"""Functions that write tools, tool choices and output schemas for Chat Completions.
+
+OpenAI Responses uses the same JSON for output schemas (`write_schema`).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 
 
 def write_schema(output: OutputSchema) -> dict[str, Any]:
-    """Returns an output schema as JSON of the API. Changes the name if the API does not accept it."""
+    """Returns the JSON object for an output schema. Changes the name if the API does not accept the name."""
     schema: dict[str, Any] = {
         "name": _SCHEMA_NAMES.fit(output.name),
         "schema": copy_json(output.schema),

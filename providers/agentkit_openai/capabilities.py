@@ -80,8 +80,8 @@ Source: openai-python, ToolChoiceAllowed and ChatCompletionAllowedTools.
 """
 
 _PLACES = {
-    # Kinds of turns that can contain a content part, by type of the part. Error text: "Image URLs are only allowed
-    # for messages with role 'user'". The same rule applies to other media. Source: openai-python,
+    # Maps the type of a content part to the kinds of turns that can contain the part. Error text: "Image URLs are
+    # only allowed for messages with role 'user'". The same rule applies to other media. Source: openai-python,
     # ChatCompletionAssistantMessageParam and ChatCompletionToolMessageParam.
     **dict.fromkeys(("image_url", "input_audio", "file", "video_url", "video"), frozenset({"user"})),
     "refusal": frozenset({"assistant"}),

@@ -96,8 +96,8 @@ class OpenAICompatible:
         last_keys: Message keys that ask the model to continue the text of the last message. Other messages cannot
             have these keys.
         prefill: Keys, with their values, that the API requires in the last message if it is an assistant message.
-        media_parts: Functions that write media blocks as content parts, by kind of media. If a kind has no
-            function, media blocks of this kind are written in OpenAI's format.
+        media_parts: Maps a kind of media to the function that writes media blocks of this kind as content parts.
+            If a kind has no function, media blocks of this kind are written in OpenAI's format.
         testing: Module with a fake service of the vendor, for `agentkit.testing.LoopbackServer`. None if there is
             no such module.
         mark_breakpoints: Function that adds markers for the vendor's prompt cache.
@@ -227,13 +227,13 @@ VENDOR_KEYS = {
     "text": frozenset({"refusal", "type", MESSAGE_KEYS, "-message.role"}),
     "tool_use": frozenset({MESSAGE_KEYS}),
 }
-"""Keys of opaque state, by block type, that are sent back to OpenAI-compatible vendors.
+"""Maps block types to the keys of opaque state that are sent back to OpenAI-compatible vendors.
 
 Keys of developer messages and custom tools are missing, because these vendors support neither.
 """
 
 CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "filename"})}
-"""Keys of opaque state, by block type, that are sent back even if an API refuses unknown keys in messages."""
+"""Maps block types to the keys of opaque state that are sent back even to APIs that refuse unknown keys."""
 
 VENDOR_CHAT = CHAT.override(
     {

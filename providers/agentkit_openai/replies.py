@@ -34,7 +34,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     first. `MessageReader` reads the content of the choice. `ToolCallIndex` matches the fragments of streamed tool
     calls.
 
-    With the parameter `return_token_ids` of vLLM, `metadata["reply"]` of the message has the lists
+    If a request to vLLM sets `return_token_ids`, `metadata["reply"]` of the message has the lists
     `prompt_token_ids` and `token_ids`.
     """
 

@@ -16,7 +16,7 @@ def cast_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> d
     """Converts string arguments of a tool call to the types that a schema declares.
 
     Strings that cannot be converted stay unchanged. If an argument is a list, but the schema declares only other
-    types, the strings in the list are converted.
+    types, each string in the list is converted to one of these types.
 
     Args:
         arguments: Arguments of a tool call.
@@ -94,4 +94,7 @@ _CASTS: Final[dict[str, Callable[[str], Any]]] = {
     "object": lambda text: _as_json(text, dict),
     "array": lambda text: _as_json(text, list),
 }
-"""Functions that convert a text to a type of JSON Schema. They raise an error if the text has another type."""
+"""Maps types of JSON Schema to functions that convert a text to the type.
+
+A function raises an error if the text is not a value of the type.
+"""

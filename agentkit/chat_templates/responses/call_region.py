@@ -6,7 +6,7 @@ There are three formats of regions (`CallFormat`):
   (`llama_3`, `mistral_v11`, `deepseek`, `kimi`, `gpt_oss`). The arguments are added while they arrive.
 - The text is the JSON text of one call, or of a list of calls: `{"name": "f", "arguments": {}}` (`qwen3`,
   `mistral`). The arguments of the first call are added while they arrive, if the text begins with the name.
-- All other texts, such as tags (`qwen3_coder`, `glm`). The calls are added when the region ends.
+- The text has any other format, such as tags (`qwen3_coder`, `glm`). The calls are added when the region ends.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def check_transform(transform: Any, place: str) -> None:
         for item in items.values() if isinstance(items, dict) else items:
             check_transform(item, place)
     elif isinstance(transform, str) and _PLACEHOLDER.search(transform) and not _PLACEHOLDER.fullmatch(transform):
-        reason = f"the string {transform!r:.80} has text beside a placeholder"
+        reason = f"the string {transform!r:.80} has a placeholder and other text"
         raise OptionError(place, reason, 'Pass a placeholder alone, such as "{content}".')
 
 
@@ -87,7 +87,7 @@ def apply_transform(transform: Any, scope: Mapping[str, Any]) -> Any:
     Args:
         transform: JSON value with placeholders such as `{content}`. The placeholder `{a.b}` stands for the value
             `b` of the object `a`.
-        scope: Values by the names of placeholders.
+        scope: Maps the names of placeholders to their values.
 
     Raises:
         ValueError: There is no value for a placeholder.
@@ -146,7 +146,7 @@ def _parse_json(text: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _replace_strings(text: str, opening: str, closing: str, strings: list[str]) -> str:
-    """Replaces each text between two marks with a placeholder, and appends the text as JSON to `strings`."""
+    """Replaces each text from `opening` to `closing` with a placeholder. Appends the text as JSON to `strings`."""
     from json import dumps
 
     if not strings and ("\x01" in text or "\x02" in text):
@@ -190,7 +190,7 @@ def _parse_tags(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_lines(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Parses lines of a key, a separator and a value. Lines without a separator are ignored."""
+    """Parses lines that contain a key, a separator and a value. Lines without a separator are ignored."""
     values: dict[str, Any] = {}
     for line in text.split(arguments.get("line_sep", "\n")):
         key, separator, value = _strip(line, arguments).partition(arguments.get("kv_sep", ":"))

@@ -123,8 +123,8 @@ class ResponseFields:
             the response template has no such field.
         anchor: Marker in the prompt after which a reply starts.
         defaults: Default values by field name, for fields that a reply does not contain.
-        finders: The `MarkerFinder` for the text of each field. If `outside_field` is None, the key None stands for
-            the text outside all fields.
+        finders: Maps each field to the `MarkerFinder` for its text. If `outside_field` is None, the key None has
+            the `MarkerFinder` for the text outside all fields.
         needs_context: True if the match of a marker may depend on the text before the marker.
     """
 

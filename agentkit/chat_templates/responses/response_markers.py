@@ -22,7 +22,7 @@ _LEFT_CONTEXT: Final = re.compile(r"\(\?<[=!]|\\[bBAGmMKX]|(?<!\[)\^|\(\?r")
 """Pattern that finds the parts of a regular expression whose match depends on earlier text, such as `^`."""
 
 _LOOKAHEAD: Final = re.compile(r"\(\?=(?:\[\\s\\S\]|\.)\*\?((?:[\w\s</>|▁｜:-]|\\[^\w\s])+)\)")
-"""Pattern of lookaheads that search for a text at any distance, such as `(?=[\\s\\S]*?</think>)`."""
+"""Pattern that finds lookaheads for a text at any distance, such as `(?=[\\s\\S]*?</think>)`."""
 
 _LONG: Final = 64  # longer texts get a faster check before the search
 _WINDOW: Final = 64  # number of characters in the first window of a search
@@ -30,7 +30,7 @@ _CACHED_LENGTH: Final = 100  # maximum length of texts whose searches are cached
 _MAX_CACHED: Final = 10_000  # maximum number of cached searches
 
 _PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|\$", re.DOTALL)
-"""Pattern of parts of a regular expression: escapes, sets of characters, and `$`."""
+"""Pattern that finds these parts of a regular expression: escapes, sets of characters, and `$`."""
 
 _ASSERTIONS: Final = frozenset({"$", r"\b", r"\B", r"\m", r"\M", r"\Z"})
 """Assertions of a regular expression that can depend on the next character, or on the end of the text."""
@@ -61,7 +61,7 @@ class MarkerPattern:
 
     @classmethod
     def read(cls, spec: Mapping[str, Any], key: str, place: str) -> MarkerPattern | None:
-        """Returns the marker that `key` (as texts) or `{key}_pattern` (as a regular expression) declares.
+        """Reads a marker from the key `key` (one or more texts) or `{key}_pattern` (a regular expression).
 
         Returns None if both keys are absent.
 

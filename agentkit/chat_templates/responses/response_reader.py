@@ -63,7 +63,7 @@ class ResponseReader(ResponseSplitter):
         self._add_defaults()
 
     def _add_defaults(self) -> None:
-        """Stores default values of fields that do not become blocks, and names of missing required fields."""
+        """Adds notes to the reply: defaults of fields that do not become blocks, and missing required fields."""
         notes, known = self._builder.notes, {"role", "content", "tool_calls", *THINKING_FIELDS}
         defaults = {name: value for name, value in self._fields.defaults.items() if name not in known}
         if defaults:

@@ -45,7 +45,7 @@ class ResponseSplitter(ABC):
     def __init__(self, fields: ResponseFields) -> None:
         self._fields = fields
         self._field: ResponseField | None = fields.outside_field
-        self._region: Region | None = None  # without a start marker, the region opens at its first text
+        self._region: Region | None = None  # None until text arrives, if no marker precedes the text
         self._finder = fields.finders[self._field]
         self._buffer: list[str] = []
         self._length = 0  # number of characters in `_buffer`

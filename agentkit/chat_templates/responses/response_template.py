@@ -126,9 +126,9 @@ class ResponseTemplate:
     ) -> Msg:
         """Parses the complete text of a reply.
 
-        The message has all text, thinking and tool calls of the reply, without white space around markers. Lines
-        without a separator in the format `kv-lines` are dropped. A field that does not become blocks keeps only
-        its last value, unless the field declares `repeats`.
+        The message has all text, thinking and tool calls of the reply. White space before and after markers is
+        removed. In the format `kv-lines`, lines without a separator are dropped. A field that does not become
+        blocks keeps only its last value, unless the field declares `repeats`.
 
         Arguments of a tool call that are invalid JSON stay text, in `raw_input`. If the text of a call has more
         than a name, an id and arguments, the metadata of the block contains the text as `reply_text`. A call
@@ -194,9 +194,10 @@ class ResponseTemplate:
         return prompt[end:] if prompt else ""
 
     def list_marker_texts(self) -> tuple[list[str], list[str]]:
-        """Returns the texts of all markers, and the plain text of the markers that are regular expressions.
+        """Returns two lists: the markers that are texts, and the markers that are regular expressions.
 
-        The second list also has the text of the `start_anchor`.
+        Backslashes and group names are removed from the regular expressions. The second list also has the text of
+        the `start_anchor`.
         """
         fields: Sequence[Mapping[str, Any]] = [*self.spec["fields"].values()]
         texts = [text for field in fields for key in _MARKERS for text in _as_texts(field.get(key))]

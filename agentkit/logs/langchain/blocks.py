@@ -45,7 +45,7 @@ _ISSUERS: Final = {
     "ollama": "ollama",
     "deepseek": "deepseek",
 }
-"""Issuers of opaque state, by the provider name in LangChain's `response_metadata["model_provider"]`."""
+"""Maps provider names in LangChain's `response_metadata["model_provider"]` to issuers of opaque state."""
 
 _WIRES: Final = {"anthropic": "anthropic", "openai": "openai-responses"}
 """Wire formats by LangChain's provider name. LangChain stores native blocks of these providers unchanged."""
@@ -331,7 +331,7 @@ _READERS: Final[dict[str, Callable[[_Object, str, str], Block]]] = {
     "server_tool_result": _server_result,
     "non_standard": _non_standard,
 }
-"""Functions that read a content block of LangChain, by the type of the block.
+"""Maps the type of a LangChain content block to the function that reads the block.
 
 Each function takes the block, LangChain's name for the provider of the message, and the place of the block.
 """

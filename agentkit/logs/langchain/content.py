@@ -60,10 +60,10 @@ def _list_content(content: Any, place: str) -> list[_Item]:
 
 
 def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
-    """Converts items to blocks. Stores the item id of each text and tool call after a reasoning item of OpenAI.
+    """Converts items to blocks. The blocks that follow a reasoning item of OpenAI get their OpenAI item ids.
 
-    The item id becomes opaque state. A request with a reasoning item must also contain the ids of the items after
-    the reasoning item.
+    Texts and tool calls store the item id as opaque state. A request with a reasoning item must also contain the
+    ids of the items after the reasoning item.
     """
     follows_reasoning = False
     for item, place in items:

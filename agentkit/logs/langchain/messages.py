@@ -192,7 +192,7 @@ _REASONS: Final = {
     "refusal": FinishReason.REFUSAL,
     "pause_turn": FinishReason.PAUSE,
 }
-"""Finish reasons by the names that providers use, in lower case. LangChain stores these names unchanged."""
+"""Maps providers' finish reasons, in lower case, to `FinishReason`. LangChain stores the original spelling."""
 
 
 def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:

@@ -30,8 +30,8 @@ __all__ = ["OpenAICompletionsFormatter", "OpenAICompletionsMultiAgentFormatter"]
 class OpenAICompletionsFormatter(ChatTemplateFormatter):
     """Formatter for `/v1/completions`. Send a request with `client.completions.create(model=…, **request)`.
 
-    The option `template` is required. The request has `prompt`, and the fields of vLLM and llama.cpp in
-    `extra_body`. The request also has `stop` if the text that ends a turn is not a control token.
+    The option `template` is required. The request has `prompt`. Its `extra_body` has fields that only vLLM or
+    llama.cpp define. The request also has `stop` if the text that ends a turn is not a control token.
 
     `server_adds_bos` is True if the server adds the bos token. The prompt then omits this token. By default, the
     option is True only if the tokenizer is known to add the token (`ChatTemplate.adds_bos`). If the option is

@@ -36,8 +36,8 @@ class OpenAICompletionsParser(PromptReplyParser):
 
     A reply is a `Completion` or its chunks, as SDK objects, dicts or raw bytes. The parser reads choice 0.
 
-    With the parameter `return_token_ids` of vLLM, `metadata["reply"]` of the message has the lists
-    `prompt_token_ids` and `token_ids`. With the parameter `logprobs`, the metadata also has the dict `logprobs`.
+    If a request to vLLM sets `return_token_ids`, `metadata["reply"]` of the message has the lists
+    `prompt_token_ids` and `token_ids`. If a request sets `logprobs`, the metadata also has the dict `logprobs`.
     The lists in this dict contain the items of all chunks.
     """
 

@@ -50,7 +50,7 @@ _FILES = frozenset(
 # the item with the outcome of the action.
 
 _REQUEST_ID_KEYS = {
-    # Key of the id that both items of a pair share, by type of the request item (openai-python:
+    # Maps the type of a request item to the key of the id that both items of the pair share (openai-python:
     # ResponseInputItemParam).
     "computer_call": "call_id",
     "local_shell_call": "call_id",
@@ -62,7 +62,7 @@ _REQUEST_ID_KEYS = {
     "custom_tool_call": "call_id",
 }
 _RESPONSE_ID_KEYS = {
-    # Key of the id that both items of a pair share, by type of the response item.
+    # Maps the type of a response item to the key of the id that both items of the pair share.
     "computer_call_output": "call_id",
     "local_shell_call_output": "id",  # "the unique ID of the local shell tool call" (openai-python)
     "shell_call_output": "call_id",

@@ -49,7 +49,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         super().__init__(**options)
         self._index = ItemIndex()
         self._items = OutputItems(self.reply)
-        self._reasoning_parts: dict[ItemKey, tuple[object, ...]] = {}  # latest part of the reasoning, by item
+        self._reasoning_parts: dict[ItemKey, tuple[object, ...]] = {}  # latest part of each reasoning item
 
     # -- complete replies ----------------------------------------------------------------------------------------
 
