@@ -46,7 +46,7 @@ def find_task(units: Units) -> UnitNumber | None:
 
 
 def find_summaries(units: Units) -> list[UnitNumber]:
-    """Returns the indexes of the units that consist of a single message, a summary that `Summarize` wrote."""
+    """Returns the indexes of the units that consist of one summary message, which `Summarize` wrote."""
     return [
         number
         for number in units.pinned

@@ -156,8 +156,8 @@ class ToolCapabilities:
 class MediaCapabilities:
     """Rules for images, audio, video and documents.
 
-    If the API refuses media in a turn or a tool result, but accepts the media in user turns, the media are moved
-    to a separate user turn.
+    If the API accepts media in user turns, but not in another turn or a tool result, the media move to a separate
+    user turn.
 
     Attributes:
         image: Rule for images in user turns. None if the API accepts no images.

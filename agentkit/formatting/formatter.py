@@ -267,7 +267,7 @@ def _find_capabilities(formatter: type[FormatterBase], model: str | None) -> Cap
 
 
 def _describe_loader(item: object) -> str:
-    """Returns the advice to use the loader for the format of a dict."""
+    """Returns advice that names the loader for the format of a dict."""
     if isinstance(item, dict) and "name" not in item:  # a message that agentkit stored has a name
         log_format = find_log_format(cast("dict[str, Any]", item))
     else:

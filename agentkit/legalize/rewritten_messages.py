@@ -36,7 +36,7 @@ _MEDIA = Feature.MEDIA | Feature.RESULT_MEDIA
 def legalize_content(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Rewrites each message to obey the target's rules. This is a pipeline stage.
 
-    The stage first applies the media limits of the whole request, then the rules for individual blocks. Media
+    If the media of the whole request then exceed the target's limits, some media are omitted or resized. Media
     that the target accepts only from the user move to a separate user turn.
     """
     return _Legalizing(context).run(conversation)

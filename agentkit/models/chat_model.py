@@ -69,7 +69,7 @@ class ChatModel:
             - `history`, `budget`, `on_loss`, `media_roots`, `fetch`, `model_rules`: options of the formatter; see
               FormatterBase.
             - `cache_breakpoints`: markers for the prompt cache, if the provider's formatter has this option.
-            - `template`: chat template of a local model, for providers whose requests contain a prompt. A
+            - `template`: chat template of a local model, for providers whose requests contain the prompt text. A
               `ChatTemplate`, the name of a built-in template, or the path of a folder with the files of the model.
             - `formatter_options`: further options of the formatter, by name.
             - `max_tokens`: maximum tokens of a reply. The request uses the provider's own name for this limit.

@@ -1,8 +1,8 @@
 """`locate_block`, which estimates which message block caused a provider's error.
 
 Error texts quote paths of the request, such as `messages[2].content`, or ids of tool calls. The module follows a
-quoted path in the request, and reads the texts and ids in the values on the path. Then the module searches
-the messages for a block with the same texts or ids. The provider's `WireLayout` names the keys of the request.
+quoted path in the request, and reads the texts and ids in the values on the path. Then the module searches the
+messages for a block with the same texts or ids. The provider's `WireLayout` names the keys of the request.
 """
 
 from __future__ import annotations

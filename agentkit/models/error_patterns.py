@@ -36,27 +36,28 @@ class ErrorPatterns:
     This rule does not apply to the patterns `other_limit`, `stream_only_text` and `context_sizes`.
 
     Attributes:
-        statuses: Map from statuses that have a special meaning in this API to the usual status for this meaning.
+        statuses: Maps each status with a special meaning in this API to the usual status for the same meaning.
             For example, `{498: 401}` declares that 498 reports an invalid key.
-        context_length_code: Codes for a prompt that is too long.
-        context_length_text: Texts for a prompt that is too long.
+        context_length_code: Codes that report a prompt that is too long.
+        context_length_text: Texts that report a prompt that is too long.
         other_limit: Codes and texts about limits other than the context length. If this pattern matches,
             `context_length_text` is not used.
         part_code: Codes about one part of the request. If this pattern matches the complete code,
             `context_length_text` is not used.
         context_sizes: Patterns for the token counts in texts about the prompt length. The first matching pattern
             is used. A pattern has the named group `limit` (context length). Optional groups are `count` (tokens of
-            the prompt), `excess` (tokens of the prompt above the limit) and `reply` (tokens of the limit that are
-            reserved for the reply).
-        auth_code: Codes for a missing key, permission or payment.
-        auth_text: Texts for a missing key, permission or payment, in errors with status 400.
-        rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error has neither a
-            status nor a code, the pattern is searched in the error text.
-        overload_code: Codes for an overloaded server or an internal error. Used in the same cases as
+            the prompt) and `excess` (tokens of the prompt above the limit). The optional group `reply` has the
+            number of tokens within the limit that are reserved for the reply.
+        auth_code: Codes that report a missing key, permission or payment.
+        auth_text: Texts that report a missing key, permission or payment. Used for errors with status 400.
+        rate_limit_code: Codes that report too many calls or tokens. Used for errors without a status. If an error
+            has neither a status nor a code, the pattern is searched in the error text.
+        overload_code: Codes that report an overloaded server or an internal error. Used in the same cases as
             `rate_limit_code`.
-        bad_request_code: Codes for a refused request. Used in the same cases as `rate_limit_code`.
-        quota_code: Codes for an exhausted quota. If this pattern matches, the RateLimitError is not retryable.
-        quota_text: Texts for an exhausted quota, in errors without a code.
+        bad_request_code: Codes that report a refused request. Used in the same cases as `rate_limit_code`.
+        quota_code: Codes that report an exhausted quota. If this pattern matches, the RateLimitError is not
+            retryable.
+        quota_text: Texts that report an exhausted quota. Used for errors with no code and no waiting time.
         stream_only_text: Texts of the error if a model accepts only requests for a stream. `generate` then
             requests a stream.
         template_text: Texts of the error if the chat template of a local model refuses a request.

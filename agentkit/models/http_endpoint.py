@@ -79,8 +79,8 @@ class HttpEndpoint(HttpResponseEndpoint):
         """Returns the request, with the model in the body. Headers, query and timeout become HTTP options.
 
         Raises:
-            OptionError: If the request already has a key with the name of a parameter, unless both values are
-                objects. Two objects are merged.
+            OptionError: If the request already has a key with the name of a parameter, unless the values of both
+                are objects. In this case, the two objects are merged.
 
         """
         parameters, http_options = split_http_options(options)

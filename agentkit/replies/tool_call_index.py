@@ -38,8 +38,8 @@ class ToolCallIndex:
         self._group = group
         self._keys: list[BlockKey] = []  # keys of the tool calls, in order of arrival
         self._by_index: dict[int, BlockKey] = {}
-        # Maps the index and id of a tool call in the stream to the key of the tool call. If entries
-        # have an index, (None, id) is mapped to the key of the first call with this id.
+        # Maps the index and id that a tool call has in the stream to the key of the call. If the server sends
+        # indexes, the value for (None, id) is the key of the first call with this id.
         self._by_id: dict[tuple[int | None, str], BlockKey] = {}
         self._names: dict[BlockKey, str] = {}
 

@@ -62,9 +62,9 @@ def answer_request(
             response then has status 400.
 
     Raises:
-        OptionError: If the wire format cannot represent the prepared reply. Also raised if the prepared reply is
-            a list of events but the request asks for a complete reply, or is a dict but the request asks for a
-            stream.
+        OptionError: If the wire format cannot represent the prepared reply. Also raised if the request asks for
+            a complete reply and the prepared reply is a list of events. A dict is refused if the request asks for
+            a stream.
     """
     body = request.body
     if not isinstance(body, dict):

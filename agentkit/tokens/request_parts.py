@@ -191,10 +191,10 @@ class RequestParts:
         )
 
     def _add_json(self, item: Any) -> None:
-        """Adds a JSON value from the application to the texts to count, usually as one text.
+        """Adds a JSON value of the application to `texts`, usually as one text.
 
-        If a value of an object is a long string, the keys and values of this object become separate texts, so that
-        the token count of each text can be cached.
+        If a value of an object is a long string, each key and each value of this object becomes a separate text.
+        The token count of each text can then be cached.
         """
         if item.__class__ is str:
             self.texts.append(item)

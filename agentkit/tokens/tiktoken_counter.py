@@ -1,8 +1,9 @@
 """`TiktokenCounter`: counts the texts of a request with the encoding of the model.
 
-The counts of texts are exact. The rules in OpenAI's cookbook determine how many tokens are added for each message,
-speaker name and tool call. `agentkit.tokens.model_encodings` has the encoding of each model, and
-`agentkit.tokens.encodings` finds the package that has the vocabulary of the encoding.
+The counts of texts are exact. The chat format adds further tokens. Their numbers for messages, speaker names and
+tools come from OpenAI's cookbook, and the number for each tool call is an estimate.
+`agentkit.tokens.model_encodings` has the encoding of each model. `agentkit.tokens.encodings` finds the package
+that has the vocabulary of the encoding.
 """
 
 from __future__ import annotations

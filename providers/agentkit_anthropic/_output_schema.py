@@ -43,8 +43,8 @@ def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a copy of a JSON schema without the keywords that Anthropic's grammar compiler does not accept.
 
     The `description` of the copy lists the removed keywords, except `$schema`, with their values. `oneOf` becomes
-    `anyOf`. An object schema gets `"additionalProperties": false`. This keyword never forbids a
-    property that the schema describes. Schemas in which the keyword would forbid such a property are not sent
+    `anyOf`. An object schema gets `"additionalProperties": false`. This keyword never forbids a property that the
+    schema describes. Schemas in which the keyword would forbid such a property are not sent
     (`Capabilities.needs_closed_output`).
 
     The function changes only the top level of the schema. `map_schema` calls the function for each nested schema.

@@ -19,7 +19,10 @@ _TEXT: Final = "/services/aigc/text-generation/generation"
 _MULTIMODAL: Final = "/services/aigc/multimodal-generation/generation"
 
 _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
-"""Pattern of the API error for a model on the wrong path: 'url error, please check url！' (Model Studio docs)."""
+"""Pattern for the API error that reports a wrong path for the model.
+
+The text of this error is 'url error, please check url！' (Model Studio docs).
+"""
 
 
 class UrlPaths:

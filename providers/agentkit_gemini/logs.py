@@ -242,7 +242,7 @@ class _Loader:
         The method compares the response with each call that has no response yet. A response with an id matches the
         call with this id. A response with only a tool name matches the first call of this tool. A response without
         id and tool name matches the first call. If no call matches, the method returns the id and the tool name of
-        the response, or a new id if the response has no id.
+        the response. If the response has no id, the method returns a new id.
         """
         matches = [call for call in self.open_calls if (call[0] == id if id else not name or call[1] == name)]
         # Several calls can have the same id. A call with the tool name of the response is then preferred.

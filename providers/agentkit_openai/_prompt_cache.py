@@ -34,8 +34,8 @@ def _open_parts(
 ) -> tuple[list[_Part | None], int, int | None]:
     """Returns the content parts of the chat messages that were written from the conversation `legal`.
 
-    If the content of a message is a string, the function replaces the string with a list of one part, because only
-    parts can have markers. Strings that get no marker are also replaced, so that a message has the same content in
+    If the content of a message is a string, the function replaces the string with a list of one part. Only parts
+    can have markers. Strings that get no marker are also replaced, so that a message has the same content in
     later requests.
 
     Returns:

@@ -48,7 +48,7 @@ class VLLMTokenCounter(RemoteTokenCounter):
         self.url = url or _find_endpoint(call)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the number of prompt tokens of `chat.completions.create(**request)`. Media are estimated.
+        """Returns the number of prompt tokens of `chat.completions.create(**request)`. Media tokens are estimated.
 
         Raises:
             InputError: The request has no `messages`.

@@ -60,10 +60,10 @@ def _list_content(content: Any, place: str) -> list[_Item]:
 
 
 def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
-    """Converts items to blocks. The blocks that follow a reasoning item of OpenAI get their OpenAI item ids.
+    """Converts items to blocks. Texts and tool calls that follow a reasoning item of OpenAI get their item ids.
 
-    Texts and tool calls store the item id as opaque state. A request with a reasoning item must also contain the
-    ids of the items after the reasoning item.
+    The item id is stored as opaque state. A request with a reasoning item must also contain the ids of the items
+    after the reasoning item.
     """
     follows_reasoning = False
     for item, place in items:

@@ -42,9 +42,12 @@ _STEP_KEYS: Final = frozenset(
 _CALL_KEYS: Final = frozenset({"tool_call_id", "function_name", "arguments"})
 _RESULT_KEYS: Final = frozenset({"source_call_id", "content"})
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
-"""Role of a message by the source of its step. If a step has no name, the role is also the speaker name."""
+"""Maps the source of a step to the role of its message.
+
+If a step has no name, the role is also the speaker name.
+"""
 _METADATA: Final = "atif"
-"""Metadata key of messages and tool calls for ATIF fields that agentkit does not have, such as `metrics`."""
+"""Metadata key of messages, tool calls and results. The value has the ATIF fields that agentkit does not have."""
 
 
 def _read(row: dict[str, Any]) -> Sample:
@@ -72,7 +75,7 @@ class _StepReader:
         msgs: Messages of the steps that were read.
         weights: Weights of the messages. By default, a step of the agent that no model wrote, or that was copied
             from another trajectory, has the weight 0.
-        tokens: Recorded token ids of replies, by the index of the message.
+        tokens: Maps the message index of a reply to its recorded token ids.
     """
 
     def __init__(self, row: Mapping[str, Any]) -> None:

@@ -32,7 +32,8 @@ _THINKING: Final = ("reasoning_content", "reasoning", "thinking")
 WEIGHT_KEYS: Final = ("weight", "masked")
 """Keys of a message that determine its weight. With the key `masked` of torchtune, True means the weight 0."""
 _SIMPLE_KEYS: Final = frozenset({"role", "content", "name", *WEIGHT_KEYS})
-_TEXT_KEYS: Final = _SIMPLE_KEYS | {"ipython", "eot"}  # `eot` (end of turn) follows from the calls: not stored
+# `eot` (end of turn) is not stored, because the tool calls of a message determine this value.
+_TEXT_KEYS: Final = _SIMPLE_KEYS | {"ipython", "eot"}
 _RESULT_KEYS: Final = _TEXT_KEYS | {"tool_call_id"}
 _REPLY_KEYS: Final = _TEXT_KEYS | {"tool_calls", "function_call", "refusal", *_THINKING}
 _WRAPPER_KEYS: Final = frozenset({"id", "function"})
@@ -53,7 +54,7 @@ class ChatMessageReader:
             because the package `datasets` adds such arguments.
         call_count: Counter for created ids such as `call_1`. Each tool call increases the counter. Numbers in the
             ids of open calls are skipped.
-        open_calls: Tool names of the tool calls without a result, by call id.
+        open_calls: Maps the call id of each tool call without a result to the tool name.
         weights: Weights of the messages that were read. None for a message without a weight.
     """
 
@@ -62,7 +63,7 @@ class ChatMessageReader:
         self.keeps_none = keeps_none
         self.call_count = 0
         self.open_calls: dict[str, str] = {}
-        self._open_ids: dict[str, dict[str, None]] = {}  # ids of the open calls, by tool name
+        self._open_ids: dict[str, dict[str, None]] = {}  # maps a tool name to its open calls
         self.weights: list[MessageWeight] = []
 
     def read_column(self, row: Mapping[str, Any], column: str, role: Literal["user", "assistant"]) -> list[Msg]:
@@ -274,7 +275,7 @@ def _build_chat_msg(
 
 
 def _list_unread(values: dict[str, Any], blocks: Sequence[Block]) -> list[str]:
-    """Returns the keys whose values are not in the blocks of the message, such as a second text of thinking."""
+    """Returns the keys whose values are not in the blocks of the message, such as a second key with thinking."""
     thinking = next((block.thinking for block in blocks if isinstance(block, ThinkingBlock)), "")
     unread: list[str] = [key for key in _THINKING if key in values and values[key] not in (None, "", thinking)]
     unread += [key for key in ("ipython", "eot") if values.get(key) not in (None, True, False)]

@@ -83,7 +83,7 @@ class ChatMessageWriter:
             self.losses.note_weight(weight, place)
             return results
         if self.has_openai_fields and msg.role == "assistant" and not msg.tool_uses and weight is None:
-            weight = 0  # text beside tool results is not a reply, and must not be trained
+            weight = 0  # text in a message with tool results is not a reply, and must not be trained
         others = self._add_fields(self._write_blocks(msg, place), msg, weight, place)
         is_result = [block.type == "tool_result" for block in msg.blocks]
         if is_result != sorted(is_result, reverse=is_result[0]):

@@ -33,7 +33,7 @@ class LossLog:
     Attributes:
         format: Name of the format of the row.
         losses: Place and reason of each loss.
-        omitted: Number of omitted blocks by the place of their message.
+        omitted: Maps the place of a message to the number of its omitted blocks.
     """
 
     format: str
@@ -119,7 +119,7 @@ class LossLog:
             position = _POSITIONS.get(block.type, 1)
             if position < last or position == last == 0:
                 reason = (
-                    "the order of the blocks changes: the format stores one thinking text first, tool calls last"
+                    "the order of the blocks changes: the format has one thinking text first and tool calls last"
                 )
                 self.add(f"{place}.content[{index}]", reason)
             last = max(position, last)
@@ -198,7 +198,7 @@ class LossLog:
             self.add(place, "a reader treats the result as an error, because its text starts with [error]")
 
     def note_source(self, source: Source, place: str) -> None:
-        """Adds a loss if a URL has a media type, for formats that have only the URL."""
+        """Adds a loss if a URL has a media type, for formats that store only the URL."""
         if isinstance(source, URLSource) and source.media_type is not None:
             self.add(place, f"the format has no field for the media type {source.media_type!r} of a URL")
 

@@ -47,7 +47,7 @@ def read_preference(row: dict[str, Any]) -> Sample:
 
 
 def _convert_openai(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row of OpenAI's preference fine-tuning with the columns `prompt`, `chosen` and `rejected`."""
+    """Converts a row of OpenAI's preference fine-tuning to the columns `prompt`, `chosen` and `rejected`."""
     request = check_object(row.get("input"), "input")
     others = {key: value for key, value in request.items() if key != "messages"}
     extra = {key: value for key, value in row.items() if key not in _OPENAI and value is not None}

@@ -25,7 +25,7 @@ _IGNORED_COLUMNS: Final = (
 )
 """Columns of a result of `compare` that do not become part of a sample."""
 _OWN_FORMAT: Final = "agentkit"
-"""Name of agentkit's own message format: the provider in rows of `dump_rows`, and a key of their requests."""
+"""Name of agentkit's own message format. `dump_rows` writes the name as provider, and as a key of the request."""
 
 
 def _read(row: dict[str, Any]) -> Sample:

@@ -144,7 +144,7 @@ def _parse(line: str | bytes) -> object:
 
 
 def _replace_system(sample: Sample, system: str, columns: tuple[str, ...]) -> Sample:
-    """Returns a sample in which `system` replaces the system messages without tool calls and tool results.
+    """Returns a sample in which `system` replaces all system messages, except those with tool calls or results.
 
     If the format has a column `system`, an unused text of this column is removed from `Sample.extra`.
     """
@@ -185,9 +185,9 @@ def load_rows(
     The formats have the following columns:
 
     - `openai`: `messages`, and optionally `tools` and `images`. Replies can have tool calls, a `refusal` and a
-      `weight`. The column `parallel_tool_calls` becomes a value in `Sample.extra`. Also rows of torchtune, whose
-      messages have the keys `masked`, `ipython` and `eot`. With `ipython`, a text that is not a tool call in JSON
-      becomes a call of `code_interpreter` with the argument `code`.
+      `weight`. The column `parallel_tool_calls` becomes a value in `Sample.extra`. The format also reads rows of
+      torchtune, whose messages have the keys `masked`, `ipython` and `eot`. With `ipython`, a text that is not a
+      tool call in JSON becomes a call of `code_interpreter` with the argument `code`.
     - `trl`: `messages`, or `prompt` and `completion` as texts or messages, or `chosen` and `rejected`, or
       `conversations`. agentkit trains only the replies in `completion`. trl itself trains all messages of a
       completion.
@@ -199,8 +199,9 @@ def load_rows(
       texts of Stanford's Alpaca. For torchtune's `train_on_input`, pass `train_on="all"` to `tokenize`.
     - `input_output`: `input` and `output`.
     - `prompt_completion`: the texts `prompt` and `completion`.
-    - `preference`: `chosen` and `rejected`, with or without `prompt`. Also rows of OpenAI's preference tuning.
-      Weights of chosen messages become weights of the sample. Weights of rejected messages become metadata.
+    - `preference`: `chosen` and `rejected`, with or without `prompt`. The format also reads rows of OpenAI's
+      preference fine-tuning. Weights of chosen messages become weights of the sample. Weights of rejected
+      messages become metadata.
     - `atif`: one trajectory of the Agent Trajectory Interchange Format per row. `dump_rows` numbers the steps from
       1. Other numbers become metadata.
     - `recording`: results of `compare` as dicts. For the file of `compare(record=…)`, pass `prompt`. The sample
@@ -220,7 +221,7 @@ def load_rows(
     Args:
         format: Name of the format.
         rows: Rows as dicts, or as lines of JSON text, for example an open file.
-        columns: Names of the columns in the rows, by the name in the format: `{"instruction": "question"}`.
+        columns: Maps column names of the format to column names of the rows: `{"instruction": "question"}`.
         system: System prompt that replaces the system messages of each row. None keeps the system messages.
         on_error: Function that is called with the error of each invalid row. None means that the error is raised.
             The iterator can be continued after the error.

@@ -120,7 +120,7 @@ def _write(sample: Sample, losses: LossLog) -> dict[str, Any]:
     turns = [turn for index in range(len(sample.msgs)) for turn in _write_message(sample, index, losses, images)]
     row: dict[str, Any] = {"conversations": turns}
     if sample.tools:
-        nested = {"type": "function"}  # this object is needed only if a tool has other keys
+        nested = {"type": "function"}  # a tool without further keys is written without this object
         tools = [
             tool["function"] if tool == {**nested, "function": tool["function"]} else tool
             for tool in dump_tools(sample)
@@ -217,7 +217,7 @@ def _note_results(sample: Sample, losses: LossLog) -> None:
     for index, msg in enumerate(sample.msgs):
         if not msg.features & Feature.TOOL:
             continue
-        for call in () if msg.tool_results else msg.tool_uses:  # calls beside tool results are not written
+        for call in () if msg.tool_results else msg.tool_uses:  # calls in a message with results are omitted
             if call.id in ids:
                 losses.add(
                     f"msgs[{index}]", f"the format has no call ids, and two tool calls have the id {call.id!r}"

@@ -22,7 +22,9 @@ __all__ = ["OllamaRawFormatter", "OllamaRawMultiAgentFormatter"]
 
 
 class OllamaRawFormatter(ChatTemplateFormatter):
-    """Formatter for `/api/generate` in raw mode, whose requests are arguments of `ollama.AsyncClient().generate`.
+    """Formatter for `/api/generate` in raw mode.
+
+    Send the request with the SDK: `await ollama.AsyncClient().generate(model=…, **request)`.
 
     The option `template` is required. The request has `prompt`, `raw` and `think`, and the option `stop` if the
     text that ends a turn is not a control token.

@@ -209,14 +209,14 @@ _EMPTY: Final[dict[str, Any]] = {
     "result": None,
     "status": "in_progress",
 }
-"""Initial values of the keys of an item, in the event that announces the item.
+"""Maps keys of an item to the values that the keys have in the event that announces the item.
 
 In this event, all other keys except `encrypted_content` already have their final values.
 """
 
 
 def _empty_item(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an item as in its first event: without content, and with shortened encrypted content."""
+    """Returns an item as its first event contains it: without content, and with shortened encrypted content."""
     empty = {key: _EMPTY.get(key, value) for key, value in item.items()}
     if "encrypted_content" in empty:
         empty["encrypted_content"] = str(empty["encrypted_content"])[:8]
