@@ -165,7 +165,7 @@ class ChatTemplate(TemplateSources):
             name: Name of the template in errors and in the ledger.
 
         Raises:
-            OptionError: `tags` is not a dict, a role is unknown, or its value is not a pair of strings.
+            OptionError: `tags` is not a dict, a role is unknown, or the value of a role is not a pair of strings.
         """
         from agentkit.chat_templates.tag_templates import check_tags, write_tag_template
 

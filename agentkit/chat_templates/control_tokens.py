@@ -33,7 +33,7 @@ def compile_control_tokens(tokens: Iterable[str], texts: Iterable[str]) -> re.Pa
         texts: Texts that are searched for further control tokens.
     """
     # `protect` splits a token after the first character, so a token must have at least two characters.
-    # White space around a token is removed, because a space after white space would not split the token.
+    # White space at both ends of a token is removed, because an added space next to it would not split the token.
     candidates = (*tokens, *(word for text in texts for word in list_control_tokens(text)))
     words = {word for word in map(str.strip, candidates) if len(word) > 1}
     if not words:
@@ -50,7 +50,7 @@ class TextGuard:
             control token.
 
     Attributes:
-        places: Places of the texts with added spaces.
+        places: Places of the texts to which the guard added spaces.
     """
 
     def __init__(self, tokens: re.Pattern[str], mode: Literal["raise", "space"]) -> None:

@@ -35,7 +35,7 @@ def find_omitted_texts(
 ) -> list[OmittedBlock]:
     """Finds the blocks whose text a chat template did not write.
 
-    The function searches for each text after the end of the previous text. White space around a text may be
+    The function searches for each text after the end of the previous text. White space next to a text may be
     missing, because many templates remove such white space. A short text can be part of the template or of another
     text, and a template can change the order of texts. In these cases, the function renders the messages again,
     with a private-use character at the start of each text.

@@ -31,7 +31,7 @@ def check_tags(tags: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]
     """Checks tags (the texts before and after a message, by role), and returns a copy.
 
     Raises:
-        OptionError: `tags` is not a dict, a role is unknown, or its value is not a pair of strings.
+        OptionError: `tags` is not a dict, a role is unknown, or the value of a role is not a pair of strings.
     """
     check_option("tags", tags, Mapping, 'Pass a dict such as {"user": ("U: ", "\\n")}.')
     return {role: _check_pair(role, pair) for role, pair in tags.items()}

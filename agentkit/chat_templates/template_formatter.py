@@ -212,7 +212,7 @@ class ChatTemplateFormatter(FormatterBase):
             raise OptionError("response_template", reason, "Pass the response template of this model.") from None
 
     def list_stop_texts(self) -> list[str]:
-        """Returns the texts at which a server must stop: the text that ends a turn.
+        """Returns the texts at which a server must stop. The only text is the text that ends a turn.
 
         The list is empty if this text is a control token, such as `<|im_end|>`, because servers always stop there.
         The list is also empty if the template writes no text after a reply.

@@ -14,8 +14,8 @@ class TemplateReport:
     Attributes:
         system: True if the template writes a system message at the start.
         several_system: True if the template writes two system messages at the start.
-        late_system: True if the template writes a system message after other messages, in addition to a system
-            message at the start if `system` is True.
+        late_system: True if the template writes a system message after other messages. If `system` is True, the
+            template must also write a system message at the start of the same conversation.
         consecutive_roles: True if the template writes two messages of a user in a row, and also two messages of an
             assistant in a row.
         assistant_first: True if the template writes a conversation that starts with a message of an assistant.
@@ -49,7 +49,7 @@ class TemplateReport:
             text and the chat template renders the parsed message: `text`, `thinking`, `call`, `text and call`,
             `several calls` or `bare text`. A bare text is a reply without the tags of empty thinking
             (`<think></think>`) that the template adds to it. The comparison uses texts that the template wrote.
-            A reply of the model can still change in the white space around markers and in JSON arguments, for
+            A reply of the model can still change in the white space next to markers and in JSON arguments, for
             example from `{"a":1}` to `{"a": 1}`. None if there is no response template, if it is invalid, or if
             the package regex is not installed.
     """

@@ -50,9 +50,9 @@ _MAX_SIZE: Final = 10_000_000  # maximum number of characters of a text, or of a
 _MAX_WIDTH: Final = 100_000  # limit for widths and counts, equal to `jinja2.sandbox.MAX_RANGE`
 _MAX_BITS: Final = 1_000  # maximum number of bits of an integer, so that each operation needs at most about 1 µs
 _MAX_NESTING: Final = 200  # maximum number of nested levels of calls, and of lists and dicts
-ITEM_SIZE: Final = 20  # size of an item of a list, in characters, because an item needs about 80 bytes
+ITEM_SIZE: Final = 20  # a list item counts as 20 characters, because the item needs about 80 bytes
 _CONTAINER_SIZE: Final = 100  # size of an empty list, in characters
-_STEPS_PER_RANGE_ITEM: Final = 5  # steps that read one item of a range
+_STEPS_PER_RANGE_ITEM: Final = 5  # number of steps for each item that is read from a range
 _FREE_LENGTH: Final = 250  # characters. Reading a text of at most this length counts no steps
 CHARACTERS_PER_STEP: Final = 8  # characters that are read in one step
 

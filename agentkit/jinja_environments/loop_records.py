@@ -38,7 +38,7 @@ class Trace:
     Attributes:
         earlier_writes: Attributes that earlier iterations of the loop set. The trace has no conditions for them.
         message_counts: Numbers of messages for which the part or iteration would do the same.
-        conditions: For each attribute that was read: the required value, or a range of integers. A
+        conditions: Maps each attribute that was read to the required value, or to a range of integers. A
             condition of a part applies to the value before the part. A condition of an iteration applies to the
             value before the loop.
         writes: Attributes that were set, and their values.

@@ -44,7 +44,7 @@ _DICT_METHODS: Final = frozenset({"copy", "get", "items", "keys", "values"})
 _CHECKED_NAMES: Final = REFUSED_METHODS | {"format", "format_map"}
 _TEXT_NAMES: Final = frozenset(dir(str))
 _UNDEFINED: Final = 20  # steps for the creation of an undefined value
-_SLOW: Final = 100  # steps of a call, or of an access to an attribute, without a fast path
+_SLOW: Final = 100  # steps of a call or of an attribute access that has no fast path
 
 
 class BoundedTemplate(Template):
@@ -61,7 +61,9 @@ class BoundedTemplate(Template):
 
 
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox with the limits of renderings. There are no random functions.
+    """Jinja's sandbox that limits the steps and the size of a rendering. There are no random functions.
+
+    For types that are neither in `readable_types` nor in `hidden_types`, the rules of jinja's sandbox apply.
 
     Args:
         filters: Further filters by name.
@@ -71,7 +73,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     Attributes:
         readable_types: Types whose attributes templates can read, except names that start with `_` and the names
             in `_CHECKED_NAMES`.
-        hidden_types: Types of values whose attributes a template cannot read.
+        hidden_types: Types whose attributes templates cannot read.
     """
 
     intercepted_binops = frozenset({*OPERATORS, "+"})

@@ -8,8 +8,8 @@ The code differs from the code of jinja in these points:
 - `message.role` reads the key of a dict first if no method of dicts has this name. The result is the
   same as in jinja's sandbox, which searches for an attribute first.
 - Filters and tests are read from the environment where they are used.
-- Methods of texts are called directly if the arguments are constants or names. `get` of dicts, `startswith` and
-  `endswith` are called directly if the arguments are constants.
+- `get` of dicts, and `startswith` and `endswith` of texts, are called without the checks of jinja's sandbox if all
+  arguments are constants. Other methods of texts are called in this way if all arguments are constants or names.
 
 To prevent the injection of code, names and texts of a template are written with `repr`. Only names in a list of
 allowed names are written without `repr`.
@@ -31,7 +31,7 @@ from agentkit.jinja_environments.text_methods import DICT_ATTRIBUTES, FREE_METHO
 
 __all__ = ["BoundedCode", "count_bodies"]
 
-_STEPS: Final = 3  # steps of a node
+_STEPS: Final = 3  # number of steps for each node
 _BODY: Final = 5  # further nodes counted for each run of a body, because the start of a run needs time
 _PRINTED: Final = 6  # further nodes counted for each printed value, because its text needs memory
 _CALLS: Final = frozenset({nodes.Call, nodes.Filter, nodes.Test})
@@ -244,7 +244,7 @@ class BoundedCode(CodeGenerator):
 
 
 class _Lookups(dict[str, str]):
-    """Dict from the name of a filter or test to the Python code that reads this function from the environment."""
+    """Maps the name of a filter or test to the Python code that gets the filter or test from the environment."""
 
     def __init__(self, kind: str, functions: Mapping[str, Any]) -> None:
         self._kind = kind

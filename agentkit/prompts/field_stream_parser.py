@@ -157,7 +157,7 @@ class FieldStreamParser:
         self._has_text = True
 
     def end_field(self, value: Any = _OWN_TEXT, *, is_json: bool = False) -> None:
-        """Closes the open field and parses its value. If the value is invalid, there is no FieldEnd.
+        """Closes the open field and parses its value. If the value is invalid, emits no FieldEnd.
 
         Args:
             value: Text or JSON value from which the value of the field is parsed. The default is the text of the

@@ -379,9 +379,8 @@ def _read_options(owner: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the field attributes that the options set. Constraints that are None are omitted."""
     for name in _NO_EFFECT:
         if name in options:
-            raise OptionError(
-                name, f"{owner} has no such option, and DSPy ignores the option", "Remove this option."
-            )
+            reason = f"{owner} has no such option, and DSPy would ignore it without an error"
+            raise OptionError(name, reason, "Remove this option.")
     check_names(owner, options, FieldOptions.__annotations__)
     if "default" in options and "default_factory" in options:
         raise OptionError("default", "cannot be combined with `default_factory`", "Pass one of them.")

@@ -99,7 +99,10 @@ def _quote_item(item: str) -> str:
 
 
 def _find_readable(value: object, json_value: Any, value_type: ValueType) -> str:
-    """Returns the first text that `parse_value` reads as the value, or else the text that DSPy writes."""
+    """Returns the first candidate text that `parse_value` parses to the same value.
+
+    If no candidate does, returns the text that DSPy writes.
+    """
     for text in _list_candidates(value, json_value, value_type):
         if text == text.strip() and _reads_back(text, value, json_value, value_type):
             return text

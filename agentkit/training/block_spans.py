@@ -68,7 +68,7 @@ def find_thinking(rendered: ReplySpans) -> list[Span]:
     """Returns the spans of the text that the template writes for the thinking in replies.
 
     If the template always writes the tags of thinking, such as `<think>`, the spans start and end with these tags
-    and the white space around them. An empty pair of tags before a reply without thinking is included.
+    and the white space next to the tags. An empty pair of tags before a reply without thinking is included.
 
     Otherwise, the thinking is the text that a rendering without thinking does not contain. If possible, one
     additional rendering is enough: the conversation without any thinking. If this rendering fails, or also differs

@@ -49,7 +49,7 @@ class StopTokens(NamedTuple):
 def find_missing_stops(
     rendered: ReplySpans, trained: Sequence[Span], stop_tokens: Sequence[str] | None
 ) -> StopTokens:
-    """Finds the stop tokens of trained replies after which the template writes no stop token of its own.
+    """Finds stop tokens for the trained replies after which the template writes no stop token.
 
     Skips replies with recorded token ids, and replies that the model did not finish.
 

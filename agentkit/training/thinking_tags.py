@@ -1,4 +1,4 @@
-"""`find_thinking_tags`: finds the thinking tags that a chat template writes even around empty thinking.
+"""`find_thinking_tags`: finds the thinking tags that a chat template writes even if the thinking is empty.
 
 The template of Qwen3, for example, writes an empty pair `<think>` and `</think>` before a reply without thinking.
 """
@@ -25,7 +25,7 @@ _THINKING: Final = Msg("assistant", [ThinkingBlock("Thinkingword"), TextBlock("R
 
 
 def find_thinking_tags(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Returns the texts around the thinking, such as `<think>` and `</think>`, without white space at their ends.
+    """Returns the texts before and after the thinking, such as `<think>` and `</think>`, without white space.
 
     Returns None if the template omits these texts before a reply without thinking.
 

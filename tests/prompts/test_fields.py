@@ -24,7 +24,10 @@ def _output(type: Any, **options: Any) -> SignatureField:
 
 INVALID_OPTIONS: Final[list[tuple[dict[str, Any], str]]] = [
     ({"gte": 3}, "gte: OutputField has no such option. Did you mean 'gt'?"),
-    ({"prefix": "x"}, "prefix: OutputField has no such option, and DSPy ignores the option. Remove this option."),
+    (
+        {"prefix": "x"},
+        "prefix: OutputField has no such option, and DSPy would ignore it without an error. Remove this option.",
+    ),
     ({"desc": 3}, "desc: expected str, got int 3. Pass a value of type str, or omit the option."),
     (
         {"default": 1, "default_factory": int},

@@ -575,7 +575,7 @@ def test_a_loss_is_reported(format: str, sample: Sample, text: str) -> None:
         "two questions": (
             "input_output",
             Sample([USER, REPLY, USER, REPLY]),
-            "only one user message and one reply",
+            "expected one user message and one reply for a row",
         ),
         "only a question": ("alpaca", Sample([USER]), "expected pairs of a user message"),
         "no reply": ("recording", Sample([USER]), "the last message is not a reply"),

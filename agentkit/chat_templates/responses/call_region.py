@@ -128,7 +128,7 @@ class CallRegion:
 
     Args:
         builder: Builder of the reply.
-        key: Start of the keys of the blocks. The index of a call in the region is the last item of its key.
+        key: First items of the keys of the blocks. The last item of a key is the index of the call in the region.
         call_format: Format of the tool calls.
         captures: Named groups of the marker before the region.
         marker: Text of the marker before the region.
@@ -221,7 +221,7 @@ class CallRegion:
 class _StreamedCall:
     """Tool call whose argument text is added to the reply while the text arrives.
 
-    White space around the argument text is removed.
+    White space before and after the argument text is removed.
 
     Args:
         builder: Builder of the reply.

@@ -47,7 +47,7 @@ class ResponseField:
             list.
         text_kind: Type of the blocks that contain the text of the field: text or thinking. None if the field
             becomes no such block.
-        strips: True to remove white space around the text of such a block.
+        strips: True to remove white space before and after the text of such a block.
     """
 
     name: str

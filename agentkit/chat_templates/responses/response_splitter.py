@@ -121,7 +121,7 @@ class ResponseSplitter(ABC):
             self._region.add(text)
 
     def _pass_marker(self, match: MarkerMatch) -> int:
-        """Processes a marker. Returns its length."""
+        """Opens or closes the region of a field at a marker. Returns the length of the marker."""
         side, field, marker, captures = match
         self.consumed.append(marker)
         self._skips_empty = not marker

@@ -68,11 +68,11 @@ class ResponseStreamParser(StreamParserBase):
         return super().feed(chunk)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads the text of a dict with the key `text`."""
+        """Reads a piece of a reply: the value of the key `text`."""
         self._reader.feed(as_text(event.get("text")))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads the text of a dict with the key `text`."""
+        """Reads a whole reply: the value of the key `text`."""
         self.read_event(reply)
 
     def close(self) -> None:

@@ -303,7 +303,7 @@ def _parse_call(text: str) -> dict[str, Any]:
 
 
 def read_weight(values: Mapping[str, Any], place: str) -> Weight:
-    """Returns the weight of a message. Returns None if the message has no `weight` and no `masked`.
+    """Returns the training weight of a message: 0, 1, or None if the message has no `weight` and no `masked`.
 
     Raises:
         MessageError: `weight` is neither 0 nor 1, `masked` is neither true nor false, or `masked` contradicts

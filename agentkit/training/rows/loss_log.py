@@ -203,7 +203,7 @@ class LossLog:
             self.add(place, f"the format has no field for the media type {source.media_type!r} of a URL")
 
     def note_results(self, msg: Msg, weight: MessageWeight, place: str) -> None:
-        """Adds a loss for the training weight of a message with tool results, and for each of its other blocks."""
+        """Adds losses for the training weight of a message with tool results, and for its other blocks."""
         for index, block in enumerate(msg.blocks):
             if block.type != "tool_result":
                 reason = "the format has no field for other content in a message with tool results"

@@ -86,7 +86,7 @@ def _write(columns: _Columns, sample: Sample, losses: LossLog) -> dict[str, Any]
     if columns.history and earlier:
         row[columns.history] = [list(pair) for pair in zip(earlier[::2], earlier[1::2], strict=True)]
     elif earlier:
-        reason = f"a row has only one user message and one reply, got {len(msgs)} messages"
+        reason = f"expected one user message and one reply for a row, got {len(msgs)} messages"
         raise create_format_error(losses.format, "msgs", reason)
     inputs = {columns.input: ""} if columns.input else {}
     if columns.has_prompt_texts:
