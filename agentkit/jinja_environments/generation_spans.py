@@ -31,7 +31,7 @@ MARKS: Final = ("\x02", "\x03")
 """Characters at the start and at the end of a span, if no value contains them."""
 
 _MAX_PRINTS: Final = 2**31  # more than the limits of renderings allow
-_FIRST_MARK: Final = 0x10FF00  # first private-use character that marks a span if a value contains one of `MARKS`
+_FIRST_MARK: Final = 0x10FF00  # first private-use character that can replace `MARKS`
 
 
 def create_mark(character: str) -> repeat[str]:

@@ -62,7 +62,7 @@ def _add_loop(items: Any, body: Any, loop_index: int, *values: Any) -> str:
 
 
 def _iterate_items(items: Iterable[Any]) -> Iterable[Any]:
-    """Returns the items of an inner loop. For messages, the recorder yields the items."""
+    """Returns the items of an inner loop. If the items are messages, the result is an iterator of the recorder."""
     return items.recorder.iterate_items(items) if isinstance(items, RecordedItems) else items
 
 

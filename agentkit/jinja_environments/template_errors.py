@@ -11,7 +11,7 @@ __all__ = ["find_template_line"]
 def find_template_line(error: Exception, names: Container[str]) -> tuple[str | None, int | None]:
     """Returns the innermost template in the traceback of an error, and the line in this template.
 
-    Returns None twice if the traceback contains no template.
+    Returns `(None, None)` if the traceback contains no template.
 
     Args:
         error: Error of a rendering.

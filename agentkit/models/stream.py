@@ -205,9 +205,9 @@ class ModelStream(AsyncIterator[StreamEvent]):
     async def _fail(self, error: Exception | Failure) -> None:
         """Handles an error of the model call.
 
-        Raises an error that is not a ModelError at once. If the provider refused the prompt as too long, sends a
-        shorter prompt if the application allows this. In any other case, stores the ModelError. The stream raises
-        the stored error after the events that arrived before the error.
+        Immediately raises any error other than a ModelError. Sends a shorter prompt if the provider refused the
+        prompt as too long and the application allows a shorter prompt. Otherwise, stores the ModelError. The
+        stream raises the stored error after the events that arrived before the error.
         """
         assert self._call is not None
         raised = self._call.as_agentkit_error(error, self.request_id)

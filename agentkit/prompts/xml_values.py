@@ -90,7 +90,7 @@ class _Schema:
         return self.part(properties.get(name, self.schema.get("additionalProperties")))
 
     def fits(self, names: set[str]) -> bool:
-        """Returns True if the type is an array or object that may have children with these names."""
+        """Returns True if the type is an array of elements `item`, or an object that may have these keys."""
         if self.type == "array":
             return names == {"item"}
         if self.type != "object":

@@ -24,8 +24,9 @@ _KIND: Final = (
 # errors. Then the weights were increased by 3 %. For ASCII text, the counts of cl100k_base differ by at most 2 %.
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
 _WORD = 34  # added for each space before a lower-case letter
-# Base64 text, keys and hashes need more tokens than words, and mix upper-case and lower-case letters. If the rarer
-# case has more letters than an eighth of the text length, this weight is added for each letter above the eighth.
+# Base64 text, API keys and hashes need more tokens per character than words do. They also mix upper-case and
+# lower-case letters. If the rarer case has more letters than an eighth of the text length, this weight is added for
+# each letter above the eighth.
 _SCRAMBLED = 120
 
 # Weights of non-ASCII characters, in hundredths of an o200k_base token. cl100k_base needs up to three times as

@@ -152,7 +152,7 @@ def _find_all_thinking(rendered: ReplySpans, places: Mapping[int, Collection[int
 
 
 def _list_turns(rendered: ReplySpans) -> list[Span]:
-    """Returns the span of each reply together with its generation prompt. Empty if a reply cannot be found."""
+    """Returns one span per reply, from its generation prompt to its end. Empty if any reply cannot be found."""
     return [rendered.add_generation_prompt(span) for span in rendered.list_replies()]
 
 

@@ -115,5 +115,5 @@ def find_difference(
 
 
 def _cut_previous(span: Span, previous_span: Span) -> Span:
-    """Returns the part of a span after the previous span, if the span contains the previous span."""
+    """Returns the part after `previous_span` of a span that contains it. Returns any other span unchanged."""
     return (previous_span[1], span[1]) if span[0] <= previous_span[0] and previous_span[1] <= span[1] else span

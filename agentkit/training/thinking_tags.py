@@ -25,9 +25,9 @@ _THINKING: Final = Msg("assistant", [ThinkingBlock("Thinkingword"), TextBlock("R
 
 
 def find_thinking_tags(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Returns the texts before and after the thinking, such as `<think>` and `</think>`, without white space.
+    """Returns the tags that the template writes before a reply without thinking, such as `<think>` and `</think>`.
 
-    Returns None if the template omits these texts before a reply without thinking.
+    White space at the ends of the tags is removed. Returns None if the template writes no such tags.
 
     Args:
         template: Chat template.

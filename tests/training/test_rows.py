@@ -664,7 +664,7 @@ UNREADABLE: Final[dict[str, tuple[str, Any, str]]] = {
     "a part": (
         "openai",
         {"messages": [{"role": "user", "content": [{"type": "x"}]}]},
-        r"messages\[0\].content\[0\]: expected a text, image or audio part with data, got a part of type 'x'",
+        r"messages\[0\].content\[0\]: expected a part with a text, an image or audio, got a part of type 'x'",
     ),
     "a weight": (
         "openai",

@@ -275,7 +275,7 @@ def _build_chat_msg(
 
 
 def _list_unread(values: dict[str, Any], blocks: Sequence[Block]) -> list[str]:
-    """Returns the keys whose values are not in the blocks of the message, such as a second key with thinking."""
+    """Returns the keys whose values no block of the message contains, such as the second of two thinking keys."""
     thinking = next((block.thinking for block in blocks if isinstance(block, ThinkingBlock)), "")
     unread: list[str] = [key for key in _THINKING if key in values and values[key] not in (None, "", thinking)]
     unread += [key for key in ("ipython", "eot") if values.get(key) not in (None, True, False)]
@@ -292,8 +292,8 @@ def _has_ipython(values: dict[str, Any]) -> bool:
 def _parse_call(text: str) -> dict[str, Any]:
     """Returns the tool call that a text in a row of torchtune contains.
 
-    The text is a JSON object with the name of the tool, or code. As in the format of Llama 3.1, code is a call of
-    the built-in tool `code_interpreter`.
+    The text is either code, or a JSON object that contains the name of the tool. As in the format of Llama 3.1,
+    code is a call of the built-in tool `code_interpreter`.
     """
     try:
         call = as_object(json.loads(text))

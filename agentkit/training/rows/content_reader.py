@@ -88,7 +88,7 @@ class ContentReader:
             if unknown := get_unknown_values(audio, {"data", "format"}, place):
                 metadata["input_audio"] = unknown
             return AudioBlock(source, metadata=metadata or None)
-        reason = f"expected a text, image or audio part with data, got a part of type {shorten_repr(kind, 60)}"
+        reason = f"expected a part with a text, an image or audio, got a part of type {shorten_repr(kind, 60)}"
         return refuse(place, reason)
 
     def read_image(self, value: Any, place: str) -> ImageBlock:

@@ -148,7 +148,7 @@ class LossLog:
                 self.add(f"{place}.content[{index}]", reason)
 
     def note_call(self, call: ToolUseBlock, place: str, *, is_text: bool = False) -> None:
-        """Adds a loss if a reader cannot return a tool call unchanged.
+        """Adds a loss if a tool call changes when the row is loaded again.
 
         If `is_text` is True, the format stores the arguments as JSON text. Otherwise, the format stores an object.
 
@@ -179,7 +179,7 @@ class LossLog:
                         )
 
     def note_output(self, result: ToolResultBlock, place: str) -> None:
-        """Adds a loss if a reader cannot return the output of a tool result unchanged.
+        """Adds a loss if the output of a tool result changes when the row is loaded again.
 
         Raises:
             MessageError: The result has no id.
