@@ -227,7 +227,7 @@ def test_no_module_is_called_utils() -> None:
 KEYS_IN_FORMATS: Final = {
     "capabilities/wire_layout.py": "defaults of a layout",
     "chat_templates": "messages and replies in the form of Hugging Face's chat templates",
-    "jinja_environments/chat_rendering.py": "variables of Hugging Face's chat templates",
+    "jinja_environments/chat_variables.py": "variables of Hugging Face's chat templates",
     "logs": "formats of AgentScope and LangChain",
     "messages/log_checks.py": "content keys of logged messages",
     "messages/log_recognition.py": "recognizes the format of a log for the error of the wrong loader",

@@ -4,7 +4,8 @@ r"""Chat templates: conversations in the text format that a model was trained on
 replies in the text. `ResponseTemplate` parses the text of a reply into a message.
 
 To read the source, start with the module `chat_template`. Then read `conversation_renderer`, `template_messages`
-and `agentkit.jinja_environments.chat_rendering`. For replies, read the package `responses`.
+and `agentkit.jinja_environments.chat_rendering`. `template_sources` chooses among several templates. For replies,
+read the package `responses`.
 
 Example:
     >>> from agentkit import Msg

@@ -16,11 +16,11 @@ from agentkit.chat_templates.control_tokens import OnSpecialTokens, TextGuard, c
 from agentkit.chat_templates.conversation_renderer import ConversationRenderer
 from agentkit.chat_templates.message_order import check_roles
 from agentkit.chat_templates.rendered_chat import RenderedChat
-from agentkit.chat_templates.template_messages import write_messages, write_tools
+from agentkit.chat_templates.template_messages import convert_messages, convert_tools
 from agentkit.chat_templates.template_sources import FUNCTION_ADVICE, TemplateFunction, TemplateSources
 from agentkit.errors import OptionError, TemplateError
 from agentkit.formatting.formatter import check_messages
-from agentkit.jinja_environments.chat_rendering import Rendering, list_literals
+from agentkit.jinja_environments.chat_rendering import Rendering
 from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from agentkit.json_values import make_json_safe
 from agentkit.messages.message import Msg
@@ -30,7 +30,7 @@ from agentkit.tools.tool import ToolLike, as_tools
 if TYPE_CHECKING:
     from agentkit.capabilities.capabilities import Capabilities
     from agentkit.chat_templates.template_formatter import ChatTemplateFormatter, ChatTemplateOptions
-    from agentkit.chat_templates.template_probes import TemplateProbe
+    from agentkit.chat_templates.template_probe import TemplateProbe
     from agentkit.chat_templates.template_report import TemplateReport
 
 __all__ = ["ChatTemplate"]
@@ -251,7 +251,7 @@ class ChatTemplate(TemplateSources):
         )
         if add_generation_prompt is None:
             add_generation_prompt = not continued and renderer.chat.messages[-1]["role"] in ("user", "tool")
-        return renderer.render_chat(add_generation_prompt=add_generation_prompt, continued=continued)
+        return renderer.render_and_locate(add_generation_prompt=add_generation_prompt, continued=continued)
 
     def wrap(self, msgs: Sequence[Msg]) -> list[Msg]:
         """Returns the messages with a tag (fixed text) before and after their content, as text blocks.
@@ -339,8 +339,8 @@ class ChatTemplate(TemplateSources):
                 control token.
         """
         if guard := self.create_guard("raise"):
-            write_messages(check_messages(msgs), self.text_separator, guard.protect)
-            guard.protect_json(write_tools(as_tools(tools)), "tools")
+            convert_messages(check_messages(msgs), self.text_separator, guard.protect)
+            guard.protect_json(convert_tools(as_tools(tools)), "tools")
 
     def create_guard(self, mode: OnSpecialTokens) -> TextGuard | None:
         """Returns a guard against control tokens in texts. Returns None if control tokens are kept or unknown."""
@@ -350,24 +350,13 @@ class ChatTemplate(TemplateSources):
 
     @cached_property
     def control_pattern(self) -> re.Pattern[str] | None:
-        """Pattern that matches the control tokens of the model. None if no tokens are known.
-
-        If the attribute `control_tokens` is empty, the pattern matches the tokens in the string constants and the
-        plain text of all templates. The pattern also matches tokens that a template builds, for example from a
-        role.
-        """
-        tokens = self.control_tokens.union(self.special_tokens.values())
-        if self.control_tokens:
-            return compile_control_tokens(tokens, ())
-        sources = [*self.sources.values()]
-        literals = [text for source in sources for text in list_literals(source)]
-        written = [text for source in sources or [""] for text in self.probe.list_role_texts(source)]
-        return compile_control_tokens(tokens, [*literals, *written])
+        """Pattern that matches the control tokens of the model. None if no tokens are known."""
+        return compile_control_tokens(self)
 
     @cached_property
     def probe(self) -> TemplateProbe:
         """Renderer of small conversations, which tests the features of the template."""
-        from agentkit.chat_templates.template_probes import TemplateProbe
+        from agentkit.chat_templates.template_probe import TemplateProbe
 
         return TemplateProbe(self)
 
@@ -375,7 +364,7 @@ class ChatTemplate(TemplateSources):
 
     @cached_property
     def _report(self) -> TemplateReport:
-        from agentkit.chat_templates.template_probes import inspect_template
+        from agentkit.chat_templates.template_inspection import inspect_template
 
         return inspect_template(self)
 

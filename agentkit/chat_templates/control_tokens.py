@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from agentkit.errors import MessageError
+from agentkit.jinja_environments.chat_rendering import list_literals
+
+if TYPE_CHECKING:
+    from agentkit.chat_templates.chat_template import ChatTemplate
 
 __all__ = ["OnSpecialTokens", "TextGuard", "compile_control_tokens", "list_control_tokens"]
 
@@ -25,17 +29,22 @@ def list_control_tokens(text: str) -> list[str]:
     return _CONTROL.findall(text)
 
 
-def compile_control_tokens(tokens: Iterable[str], texts: Iterable[str]) -> re.Pattern[str] | None:
-    """Returns a pattern that matches the control tokens of a model. Returns None if there are no tokens.
+def compile_control_tokens(template: ChatTemplate) -> re.Pattern[str] | None:
+    """Returns a pattern that matches the control tokens of the model. Returns None if no tokens are known.
 
-    Args:
-        tokens: Known control tokens.
-        texts: Texts that are searched for further control tokens.
+    If the attribute `control_tokens` is empty, the pattern matches the tokens in the string constants and the
+    plain text of all templates. The pattern also matches tokens that a template builds, for example from a
+    role.
     """
+    tokens = [*template.control_tokens, *template.special_tokens.values()]
+    if not template.control_tokens:
+        sources = [*template.sources.values()]
+        texts = [text for source in sources for text in list_literals(source)]
+        texts += [text for source in sources or [""] for text in template.probe.list_role_texts(source)]
+        tokens += [token for text in texts for token in list_control_tokens(text)]
     # `protect` splits a token after the first character, so a token must have at least two characters.
     # White space at both ends of a token is removed, because an added space next to it would not split the token.
-    candidates = (*tokens, *(word for text in texts for word in list_control_tokens(text)))
-    words = {word for word in map(str.strip, candidates) if len(word) > 1}
+    words = {word for word in map(str.strip, tokens) if len(word) > 1}
     if not words:
         return None
     return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))

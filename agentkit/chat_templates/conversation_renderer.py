@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agentkit.argument_checks import check_choice, check_names, check_option
@@ -13,13 +14,14 @@ from agentkit.chat_templates.omitted_texts import find_omitted_texts
 from agentkit.chat_templates.prompt_end import find_prompt_end
 from agentkit.chat_templates.rendered_chat import RenderedChat
 from agentkit.chat_templates.template_messages import (
-    WrittenMessages,
+    ConvertedMessages,
     adapt_message,
-    write_messages,
-    write_tools,
+    convert_messages,
+    convert_tools,
 )
 from agentkit.errors import OptionError
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
+from agentkit.jinja_environments.chat_rendering import Rendering
+from agentkit.jinja_environments.chat_variables import ChatVariables
 from agentkit.jinja_environments.functions import create_clock
 from agentkit.json_values import make_json_safe
 from agentkit.messages.features import Feature
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ConversationRenderer"]
 
-_RESERVED: Final = frozenset({"chat_template", "messages"})
 _MEDIA: Final = Feature.IMAGE | Feature.AUDIO | Feature.VIDEO | Feature.DOCUMENT | Feature.RESULT_MEDIA
 
 
@@ -66,7 +67,7 @@ class ConversationRenderer:
         chat_template: str | None = None,
         **variables: Any,
     ) -> None:
-        check_names("render()", variables.keys() & _RESERVED, ())
+        check_names("render()", variables.keys() & {"messages"}, ())
         check_names("render()", variables.keys() & {"strftime_now"}, (), "Pass the time as `now`.")
         check_option("now", now, datetime | None)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
@@ -74,17 +75,19 @@ class ConversationRenderer:
         self._msgs = msgs
         self._guard = guard = template.create_guard(on_special_tokens)
         self.source = template.choose_source(chat_template, bool(tools))
-        self._written = self._write(msgs)
-        declared, given = write_tools(as_tools(tools)), _read_documents(documents)
+        self._converted = self._convert(msgs)
+        tool_schemas, document_values = convert_tools(as_tools(tools)), _read_documents(documents)
         if guard:
-            declared, given = guard.protect_json(declared, "tools"), guard.protect_json(given, "documents")
+            tool_schemas = guard.protect_json(tool_schemas, "tools")
+            document_values = guard.protect_json(document_values, "documents")
         clock = {"strftime_now": create_clock(now)} if now else {}
         others: dict[str, Any] = {**template.special_tokens, **(make_json_safe(variables) if variables else {})}
-        self.chat = ChatVariables(self._adapt(self._written.messages), declared, given, others={**others, **clock})
+        messages = self._adapt(self._converted.messages)
+        self.chat = ChatVariables(messages, tool_schemas, document_values, others={**others, **clock})
 
-    def _write(self, msgs: Sequence[Msg]) -> WrittenMessages:
+    def _convert(self, msgs: Sequence[Msg]) -> ConvertedMessages:
         protect = self._guard.protect if self._guard else None
-        return write_messages(msgs, self._template.text_separator, protect, self._list_media_kinds(msgs))
+        return convert_messages(msgs, self._template.text_separator, protect, self._list_media_kinds(msgs))
 
     def _list_media_kinds(self, msgs: Sequence[Msg]) -> frozenset[str]:
         """Returns the kinds of media for which the template has a placeholder. Empty if there are no media."""
@@ -118,7 +121,7 @@ class ConversationRenderer:
         chat = self.chat._replace(add_generation_prompt=add_generation_prompt)
         return self._template.render_variables(self.source, chat)
 
-    def render_chat(self, *, add_generation_prompt: bool, continued: str | None = None) -> RenderedChat:
+    def render_and_locate(self, *, add_generation_prompt: bool, continued: str | None = None) -> RenderedChat:
         """Returns the text of the conversation, and the positions of its replies and media in this text.
 
         Args:
@@ -130,22 +133,20 @@ class ConversationRenderer:
             TemplateError: As for `render`.
         """
         chat = self.chat._replace(add_generation_prompt=add_generation_prompt)
-
-        def render(variables: ChatVariables) -> Rendering:
-            return self._template.render_variables(self.source, variables, continued)
+        render = partial(self._template.render_variables, self.source, continued=continued)
 
         def render_msgs(msgs: Sequence[Msg]) -> str:
-            return render(chat._replace(messages=self._adapt(self._write(msgs).messages))).text
+            return render(chat._replace(messages=self._adapt(self._convert(msgs).messages))).text
 
         text, spans = rendering = render(chat)
-        written, probe = self._written, self._template.probe
-        never_written = self._list_never_written({type_ for _, _, type_ in written.texts})
-        omitted = find_omitted_texts(text, written.texts, never_written, self.source, self._msgs, render_msgs)
+        converted, probe = self._converted, self._template.probe
+        never_written = self._list_never_written({type_ for _, _, type_ in converted.texts})
+        omitted = find_omitted_texts(text, converted.texts, never_written, self.source, self._msgs, render_msgs)
         return RenderedChat(
             text,
             spans,
-            media=tuple(find_media(text, chat, written.media, render, probe.find_placeholder)),
-            omitted=(*written.omitted, *omitted),
+            media=tuple(find_media(text, chat, converted.media, render, probe.find_placeholder)),
+            omitted=(*converted.omitted, *omitted),
             prompt_end=len(text) if continued else find_prompt_end(rendering, chat, render),
             spaced_places=tuple(dict.fromkeys(self._guard.places)) if self._guard else (),
         )

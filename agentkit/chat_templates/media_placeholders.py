@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, cast
 
 from agentkit.chat_templates.rendered_chat import RenderedMedia
 from agentkit.errors import TemplateError
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
+from agentkit.jinja_environments.chat_rendering import Rendering
+from agentkit.jinja_environments.chat_variables import ChatVariables
 from agentkit.jinja_environments.generation_spans import choose_marks
 from agentkit.messages.blocks import MediaBlock
 

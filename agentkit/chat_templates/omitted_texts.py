@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from agentkit.chat_templates.rendered_chat import OmittedBlock
-from agentkit.chat_templates.template_messages import WrittenText
+from agentkit.chat_templates.template_messages import BlockText
 from agentkit.errors import TemplateError
 from agentkit.ledger.places import BlockPath
 from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock
@@ -22,12 +22,12 @@ _AnyBlock = TypeVar("_AnyBlock", bound=Block)
 _REASON: Final = "the chat template does not write this content"
 _SHORT: Final = 32  # maximum length of a text that other texts are likely to contain
 _PRIVATE_USE: Final = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))  # Unicode planes 15 and 16
-_ROLES: Final = "system user assistant tool"
+_ROLES: Final = "system user assistant tool"  # a text that is a part of these names, such as "ant", is common
 
 
 def find_omitted_texts(
     text: str,
-    written: Sequence[WrittenText],
+    block_texts: Sequence[BlockText],
     never_written: Collection[str],
     source: str,
     msgs: Sequence[Msg],
@@ -42,17 +42,17 @@ def find_omitted_texts(
 
     Args:
         text: Text that the template wrote.
-        written: Texts of all blocks that the template received, in order.
+        block_texts: Texts of all blocks that the template received, in order.
         never_written: Types of blocks that the template never writes. The function does not search for the texts
             of these blocks, because a text of another block can contain the same words.
         source: Text of the template.
         msgs: The messages that contain the blocks.
         render: Function that renders messages with the same template and options.
     """
-    omitted, is_certain = _search_texts(text, written, never_written, source)
+    omitted, is_certain = _search_texts(text, block_texts, never_written, source)
     if is_certain:
         return omitted
-    paths = dict.fromkeys(path for path, content, type_ in written if type_ != "tool_use" and content.strip())
+    paths = dict.fromkeys(path for path, content, type_ in block_texts if type_ != "tool_use" and content.strip())
     used = set(text)
     unused = (mark for mark in map(chr, chain(*_PRIVATE_USE)) if mark not in used)
     marks = dict(zip(paths, unused, strict=False))
@@ -68,34 +68,39 @@ def find_omitted_texts(
     characters = set(marked)
     missing = {path for path, mark in marks.items() if mark not in characters}
     missing.update(item.path for item in omitted if item.path not in marks)
-    return [OmittedBlock(path, _REASON) for path, _, _ in written if path in missing]
+    return [OmittedBlock(path, _REASON) for path, _, _ in block_texts if path in missing]
 
 
 def _search_texts(
-    text: str, written: Sequence[WrittenText], never_written: Collection[str], source: str
+    text: str, block_texts: Sequence[BlockText], never_written: Collection[str], source: str
 ) -> tuple[list[OmittedBlock], bool]:
     """Returns two values: the blocks whose text is missing, and True if no other text can be missing."""
     omitted: list[OmittedBlock] = []
     missing: set[str] = set()
     is_certain = True
     position = 0
-    for path, content, type_ in written:
+    for path, content, type_ in block_texts:
         content = content.strip()
-        if type_ not in never_written and (not missing or content not in missing):
-            start = find_content(text, content, position)
-            if len(content) <= _SHORT and (type_ == "thinking" or content in source or content in _ROLES):
-                is_certain = is_certain and (type_ == "tool_use" or not content)
-            if start >= 0:
-                position = start + len(content)
-                continue
-            if content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text:
-                # The template moved the text or wrote it as JSON, or another text contains the omitted text.
-                is_certain = is_certain and type_ == "tool_use"
-                continue
+        if type_ in never_written or (missing and content in missing):
+            omitted.append(OmittedBlock(path, _REASON))
+            continue
+        start = find_content(text, content, position)
+        # If True, the template moved the text or wrote it as JSON, or another text contains the omitted text.
+        is_elsewhere = start < 0 and (content in text or json.dumps(content, ensure_ascii=False)[1:-1] in text)
+        if start >= 0:
+            position = start + len(content)
+        elif not is_elsewhere:
             # A missing text is searched for only once: searches are slow, and many blocks have the same tool name.
             missing.add(content)
-        omitted.append(OmittedBlock(path, _REASON))
+            omitted.append(OmittedBlock(path, _REASON))
+        if is_certain and type_ != "tool_use":
+            is_certain = not (is_elsewhere or (len(content) <= _SHORT and _is_common(content, type_, source)))
     return omitted, is_certain
+
+
+def _is_common(content: str, type_: str, source: str) -> bool:
+    """Returns True if a short text is likely to be in other texts too."""
+    return bool(content) and (type_ == "thinking" or content in source or content in _ROLES)
 
 
 def find_content(text: str, content: str, start: int) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentkit.errors import TemplateError
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
+from agentkit.jinja_environments.chat_rendering import Rendering
+from agentkit.jinja_environments.chat_variables import ChatVariables
 
 __all__ = ["find_prompt_end"]
 

@@ -53,7 +53,7 @@ class PromptReplyParser(StreamParserBase):
         prompt = as_text((self.request or {}).get(self.layout.turns))
         self._reader = None
         if response_template is not None:
-            from agentkit.chat_templates.template_lookup import find_response_template
+            from agentkit.chat_templates.template_arguments import find_response_template
 
             template = find_response_template(response_template)
             self._reader = template.reader(self.reply, prompt=prompt, tools=tools)

@@ -16,12 +16,12 @@ from agentkit.chat_templates.probe_messages import (
     has_words,
 )
 from agentkit.chat_templates.responses.response_template import ResponseTemplate
-from agentkit.chat_templates.template_messages import write_messages
+from agentkit.chat_templates.template_messages import convert_messages
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.functions import create_clock
 
 if TYPE_CHECKING:
-    from agentkit.chat_templates.template_probes import TemplateProbe
+    from agentkit.chat_templates.template_probe import TemplateProbe
 
 __all__ = ["find_round_trip_losses"]
 
@@ -67,7 +67,7 @@ def _is_bare_text_unchanged(probe: TemplateProbe, responses: ResponseTemplate) -
         return True
     bare = text[text.rindex("Replyword") :]
     msg = responses.parse(bare, prompt)
-    return msg.text != "Replyword" or _render(probe, write_messages([msg]).messages) == prompt + bare
+    return msg.text != "Replyword" or _render(probe, convert_messages([msg]).messages) == prompt + bare
 
 
 def _is_reply_unchanged(probe: TemplateProbe, responses: ResponseTemplate, kind: str) -> bool:
@@ -81,7 +81,7 @@ def _is_reply_unchanged(probe: TemplateProbe, responses: ResponseTemplate, kind:
         return False
     try:
         msg = responses.parse(text[len(prompt) :], prompt)
-        messages = write_messages([msg]).messages
+        messages = convert_messages([msg]).messages
     except AgentkitError:
         return False
     return _render(probe, messages) == text

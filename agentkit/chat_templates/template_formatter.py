@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatTemplateFormatter", "ChatTemplateOptions"]
 
-_OWN_ARGUMENTS: Final = frozenset(
+_RESERVED_NAMES: Final = frozenset(
     {"add_generation_prompt", "continue_final_message", "messages", "msgs", "on_special_tokens", "strftime_now"}
     | {"tools", "validate"}
 )
@@ -92,12 +92,12 @@ class ChatTemplateFormatter(FormatterBase):
         server_adds_bos: bool | None = None,
         **options: Unpack[FormatterOptions],
     ) -> None:
-        from agentkit.chat_templates.template_lookup import find_response_template, find_template
+        from agentkit.chat_templates.template_arguments import find_response_template, find_template
 
         check_option("variables", variables, dict | None)
         for name in variables or ():
             check_option("variables", name, str, "Pass the names of the variables as strings.")
-            if name in _OWN_ARGUMENTS:
+            if name in _RESERVED_NAMES:
                 advice = "Pass the time as `now`." if name == "strftime_now" else "Remove the variable."
                 raise OptionError(f"variables.{name}", "the formatter sets this variable", advice)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))

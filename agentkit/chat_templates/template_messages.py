@@ -1,4 +1,4 @@
-"""`write_messages`: converts messages to the dicts that chat templates of models read.
+"""`convert_messages`: converts messages to the dicts that chat templates of models read.
 
 The dicts have the format of OpenAI Chat Completions, with two differences: the arguments of a tool call are an
 object and not JSON text, and thinking has the key `reasoning_content` (Hugging Face, chat templates).
@@ -18,18 +18,18 @@ from agentkit.messages.message import Msg
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import Tool, declare_tool
 
-__all__ = ["WrittenMessages", "WrittenText", "adapt_message", "write_messages", "write_tools"]
+__all__ = ["BlockText", "ConvertedMessages", "adapt_message", "convert_messages", "convert_tools"]
 
 _LONGEST_TOKEN: Final = 200
 """Maximum length of the first part of a control token that is split between two texts, in characters."""
 
 
-WrittenText: TypeAlias = tuple[BlockPath, str, str]
+BlockText: TypeAlias = tuple[BlockPath, str, str]
 """Path of a block, its text and its type."""
 
 
 @dataclass(slots=True)
-class WrittenMessages:
+class ConvertedMessages:
     """Messages as dicts for templates, and the data that locates their content in the rendered text.
 
     Attributes:
@@ -40,17 +40,17 @@ class WrittenMessages:
     """
 
     messages: list[dict[str, Any]]
-    texts: list[WrittenText]
+    texts: list[BlockText]
     media: list[tuple[MediaBlock, dict[str, Any]]]
     omitted: list[OmittedBlock]
 
 
-def write_messages(
+def convert_messages(
     msgs: Iterable[Msg],
     separator: str = "\n",
     protect: Callable[[str, str], str] | None = None,
-    kinds: Collection[str] = ("image", "audio", "video"),
-) -> WrittenMessages:
+    media_kinds: Collection[str] = ("image", "audio", "video"),
+) -> ConvertedMessages:
     """Converts messages to dicts.
 
     Each tool result becomes a message with the role `tool`. Content without media becomes one string.
@@ -59,15 +59,15 @@ def write_messages(
         msgs: The conversation.
         separator: Text between two text blocks of a message.
         protect: Function that takes a text of a user, a tool result or a name, and the place of the text. The
-            function returns the text to write, or raises an error. None means that no text is changed.
-        kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
+            function returns the text for the template, or raises an error. None means that no text is changed.
+        media_kinds: Kinds of media for which the template has a placeholder. Other media are omitted.
     """
-    written = WrittenMessages([], [], [], [])
-    messages, texts = written.messages, written.texts
+    converted = ConvertedMessages([], [], [], [])
+    messages, texts = converted.messages, converted.texts
     for index, msg in enumerate(msgs):
         content, role, name = msg.content, msg.role, msg.name
         if not isinstance(content, str):
-            _MessageWriter(written, msg, index, separator, protect, kinds).write(content)
+            _MessageConverter(converted, msg, index, separator, protect, media_kinds).convert(content)
             continue
         if role == "user" and protect:
             content = protect(content, format_place((index, 0)))
@@ -76,40 +76,39 @@ def write_messages(
             message["name"] = protect(name, f"msgs[{index}].name") if protect else name
         messages.append(message)
         texts.append(((index, 0), content, "text"))
-    return written
+    return converted
 
 
 @dataclass(slots=True)
-class _MessageWriter:
-    """Writer of one message whose content is a list of blocks.
+class _MessageConverter:
+    """Converter of one message whose content is a list of blocks.
 
     Attributes:
-        is_open: True if the next `_finish` must write a message: after a block that is not a tool result, or if
-            there are no blocks at all.
         parts: Content of the message.
         has_media: True if one of the parts is a media item.
     """
 
-    written: WrittenMessages
+    converted: ConvertedMessages
     msg: Msg
     index: int
     separator: str
     protect: Callable[[str, str], str] | None
-    kinds: Collection[str]
-    is_open: bool = False
+    media_kinds: Collection[str]
     parts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     thinking: list[str] = field(default_factory=list[str])
     calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     has_media: bool = False
 
-    def write(self, blocks: Sequence[Block]) -> None:
-        self.is_open = not blocks
+    def convert(self, blocks: Sequence[Block]) -> None:
+        needs_message = not blocks
         for number, block in enumerate(blocks):
             path = (self.index, number)
             match block.type:
                 case "tool_result":
-                    self._finish()
-                    self._write_result(block, path)
+                    if needs_message:
+                        self._add_message()
+                    self._add_result(block, path)
+                    needs_message = False
                     continue
                 case "text":
                     self._add_text(
@@ -117,26 +116,25 @@ class _MessageWriter:
                     )
                 case "thinking":
                     self.thinking.append(block.thinking)
-                    self.written.texts.append((path, block.thinking, block.type))
+                    self.converted.texts.append((path, block.thinking, block.type))
                 case "tool_use":
                     if block.raw_is_broken:
                         self._omit(path, "`raw_input` omitted: it is not the JSON text of `input`")
                     function = {"name": block.name, "arguments": block.copy_input()}
                     self.calls.append({"type": "function", "id": block.id, "function": function})
-                    self.written.texts.append((path, block.name, block.type))
+                    self.converted.texts.append((path, block.name, block.type))
                 case "image" | "audio" | "video" | "document":
                     self._add_media(block, path)
                 case "opaque" | "invalid":
                     self._omit(path, f"a chat template cannot write a block of the type {block.type}")
                 case _:
                     assert_never(block)
-            self.is_open = True
-        self._finish()
+            needs_message = True
+        if needs_message:
+            self._add_message()
 
-    def _finish(self) -> None:
-        """Adds a message with the blocks since the last tool result. Does nothing if `is_open` is False."""
-        if not self.is_open:
-            return
+    def _add_message(self) -> None:
+        """Adds a message with the blocks since the last tool result."""
         role = "assistant" if self.calls else self.msg.role
         message: dict[str, Any] = {"role": role, "content": self._take_content()}
         if (name := self.msg.name) not in ("", role):
@@ -145,15 +143,15 @@ class _MessageWriter:
             message["reasoning_content"] = "\n".join(self.thinking)
         if self.calls:
             message["tool_calls"] = self.calls
-        self.written.messages.append(message)
-        self.thinking, self.calls, self.is_open = [], [], False
+        self.converted.messages.append(message)
+        self.thinking, self.calls = [], []
 
     def _take_content(self) -> str | list[dict[str, Any]]:
         parts, has_media = self.parts, self.has_media
         self.parts, self.has_media = [], False
         return parts if has_media else self.separator.join([part["text"] for part in parts])
 
-    def _write_result(self, block: ToolResultBlock, path: BlockPath) -> None:
+    def _add_result(self, block: ToolResultBlock, path: BlockPath) -> None:
         def add(item: Block) -> None:
             if isinstance(item, TextBlock):
                 self._add_text(self._protect(item.text, path), path, block.type)
@@ -168,7 +166,7 @@ class _MessageWriter:
         message = {"role": "tool", "content": self._take_content(), "tool_call_id": block.id}
         if name := self._protect(block.name, path):
             message["name"] = name
-        self.written.messages.append(message)
+        self.converted.messages.append(message)
 
     def _protect(self, text: str, path: BlockPath) -> str:
         return self.protect(text, format_place(path)) if self.protect else text
@@ -179,44 +177,44 @@ class _MessageWriter:
             if self._protect(earlier + text, path) != earlier + text:  # the joined texts contain a control token
                 text = f" {text}"
         self.parts.append({"type": "text", "text": text})
-        self.written.texts.append((path, text, type))
+        self.converted.texts.append((path, text, type))
 
     def _add_media(self, block: MediaBlock, path: BlockPath) -> None:
-        if block.type not in self.kinds:
+        if block.type not in self.media_kinds:
             self._omit(path, f"the chat template has no placeholder for {block.type} blocks")
             return
         part = {"type": block.type}
         self.parts.append(part)
-        self.written.media.append((block, part))
+        self.converted.media.append((block, part))
         self.has_media = True
 
     def _omit(self, path: BlockPath, reason: str) -> None:
-        self.written.omitted.append(OmittedBlock(path, reason))
+        self.converted.omitted.append(OmittedBlock(path, reason))
 
 
 def adapt_message(message: Mapping[str, Any], needs_parts: bool, needs_text_arguments: bool) -> dict[str, Any]:
     """Returns a copy of a message whose values have the types that some templates require.
 
     Args:
-        message: Message in the format of `write_messages`.
-        needs_parts: True to write string content as a list of one part, and an empty string as an empty list.
-        needs_text_arguments: True to write the arguments of tool calls as JSON text.
+        message: Message in the format of `convert_messages`.
+        needs_parts: True to convert string content to a list of one part, and an empty string to an empty list.
+        needs_text_arguments: True to convert the arguments of tool calls to JSON text.
     """
     adapted = dict(message)
     if needs_parts and isinstance(message["content"], str):
         adapted["content"] = [{"type": "text", "text": message["content"]}] if message["content"] else []
     if needs_text_arguments and "tool_calls" in message:
-        adapted["tool_calls"] = [_write_arguments(call) for call in message["tool_calls"]]
+        adapted["tool_calls"] = [_convert_arguments(call) for call in message["tool_calls"]]
     return adapted
 
 
-def _write_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call["function"]
     arguments = json.dumps(function["arguments"], ensure_ascii=False)
     return {**call, "function": {**function, "arguments": arguments}}
 
 
-def write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]] | None:
+def convert_tools(tools: Iterable[Tool]) -> list[dict[str, Any]] | None:
     """Returns the declarations of tools as templates read them. Returns None if there are no tools.
 
     The schemas in the declarations are not copied, because templates cannot change values.

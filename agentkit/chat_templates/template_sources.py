@@ -9,7 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from agentkit.argument_checks import check_option, check_text
 from agentkit.errors import OptionError, TemplateError
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, compile_chat, render_chat
+from agentkit.jinja_environments.chat_rendering import Rendering, compile_chat, render_chat
+from agentkit.jinja_environments.chat_variables import ChatVariables
 from agentkit.json_values import copy_json
 from agentkit.reprs import bounded_repr, describe_value, shorten_repr
 
@@ -19,7 +20,7 @@ TemplateFunction: TypeAlias = Callable[[Sequence[Mapping[str, Any]], Mapping[str
 """Function that takes the messages as dicts and a dict of all other variables, and returns the prompt text."""
 
 FUNCTION_ADVICE: Final = "Pass a function that takes the messages and a dict of variables."
-_OWN_VARIABLES: Final = frozenset({"add_generation_prompt", "documents", "messages", "strftime_now", "tools"})
+_RESERVED_NAMES: Final = frozenset({"add_generation_prompt", "documents", "messages", "strftime_now", "tools"})
 """Variable names that a special token cannot have, because the token would replace the variable."""
 
 
@@ -44,7 +45,7 @@ class TemplateSources:
         check_option("name", self.name, str, "Pass the name of the template.")
         check_option("function", self.function, Callable | None, FUNCTION_ADVICE)
         special_tokens = _copy_texts("special_tokens", self.special_tokens, "token")
-        for name in sorted(special_tokens.keys() & _OWN_VARIABLES):
+        for name in sorted(special_tokens.keys() & _RESERVED_NAMES):
             reason = "a special token cannot have the same name as a variable of chat templates"
             raise OptionError(f"special_tokens[{name!r}]", reason, "Use another name.")
         additional = _copy_texts("additional_templates", self.additional_templates, "template")
@@ -68,7 +69,7 @@ class TemplateSources:
             compile_chat(text, self.name)
 
     def render_variables(self, source: str, chat: ChatVariables, continued: str | None = None) -> Rendering:
-        """Renders messages that `write_messages` converted.
+        """Renders messages that `convert_messages` converted.
 
         Args:
             source: Text of the template, from `choose_source`.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
-from agentkit.chat_templates.template_lookup import find_template
+from agentkit.chat_templates.template_arguments import find_template
 from agentkit.cli.exit_codes import print_error
 from agentkit.cli.export_summary import ExportSummary
 from agentkit.cli.files import check_blocks, encode_row, find_tokenizer, read, read_lines, write_bytes
@@ -22,7 +22,7 @@ from agentkit.history.policies import MultiAgentHistory
 from agentkit.tools.tool import as_tools
 from agentkit.training import Sample, TokenizedSample, dump_rows, samples_from_log, split_rewritten, tokenize
 from agentkit.training.log_samples import LogSamples
-from agentkit.training.omitted_content import check_calls
+from agentkit.training.reply_losses import check_calls
 from agentkit.training.sample import Weight, build_trusted_sample, is_reply
 
 if TYPE_CHECKING:

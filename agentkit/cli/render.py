@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from agentkit.chat_templates.template_lookup import find_template
+from agentkit.chat_templates.template_arguments import find_template
 from agentkit.cli.files import check_blocks, find_tokenizer, read, write_bytes
 from agentkit.cli.lines import run_conversion
 from agentkit.cli.logs import check_log_format, load_log

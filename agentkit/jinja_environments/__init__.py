@@ -34,8 +34,9 @@ the limit on all machines.
 
 To read the source, start with `environments`. `sandbox` has the rules for attributes and calls. `limits` counts
 the steps. `template_code` writes the Python code of templates. `filters` has the filters `yaml`, `json` and
-`tojson`. `chat_rendering` renders chat templates. `prefix_rendering` renders `messages[:1]`, `messages[:2]` and so
-on. `recorded_template` and `loop_recorder` let these renderings skip iterations that would print the same text.
+`tojson`. `chat_variables` has the variables of chat templates, and `chat_rendering` renders chat templates.
+`prefix_rendering` renders `messages[:1]`, `messages[:2]` and so on. `recorded_template` and `loop_recorder` let
+these renderings skip iterations that would print the same text.
 
 The package jinja2 is optional. `environments`, `chat_rendering` and `prefix_rendering` import jinja2, and modules
 that need jinja2, only inside functions.

@@ -6,42 +6,31 @@ tests compare the texts of agentkit and transformers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.errors import MissingExtraError, TemplateError
+from agentkit.jinja_environments.chat_continuation import find_continued_end, mark_continued_text
+from agentkit.jinja_environments.chat_variables import ChatVariables, build_values
 from agentkit.jinja_environments.environments import model_environment
 from agentkit.jinja_environments.generation_spans import (
     MARKS,
     SPAN_END,
     SPAN_START,
     choose_marks,
-    count_prints,
-    create_mark,
+    count_marks,
+    create_mark_printer,
     remove_marks,
 )
-from agentkit.jinja_environments.limits import DICT
 from agentkit.jinja_environments.template_errors import find_template_line
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-__all__ = [
-    "ChatTemplateCode",
-    "ChatVariables",
-    "Rendering",
-    "build_values",
-    "compile_chat",
-    "list_literals",
-    "render_chat",
-]
+__all__ = ["ChatTemplateCode", "Rendering", "compile_chat", "list_literals", "render_chat"]
 
-_CONTINUATION: Final = "CONTINUE_FINAL_MESSAGE_TAG "
-_REASONING: Final = ("reasoning_content", "thinking", "reasoning")
-"""Keys of a message that may contain thinking. Templates read different keys."""
-_REASONING_KEYS: Final = frozenset(_REASONING)
 _MAX_SOURCE: Final = 100_000  # characters. To compile one character, Python needs up to 5 KB of memory
 
 
@@ -71,27 +60,8 @@ class ChatTemplateCode(NamedTuple):
     captures_spans: bool
 
 
-class ChatVariables(NamedTuple):
-    """Variables of a chat template. All values are JSON values.
-
-    Attributes:
-        messages: Messages in the format of OpenAI Chat Completions. The arguments of tool calls are objects.
-        tools: Declarations of tools. None if there are no tools.
-        documents: Documents that the model may cite. None if there are no documents.
-        add_generation_prompt: True to end the text with the start of an assistant turn.
-        others: Further variables, such as special tokens and `enable_thinking`. A variable with the name of
-            another attribute replaces this attribute.
-    """
-
-    messages: Sequence[Mapping[str, Any]]
-    tools: Sequence[Mapping[str, Any]] | None = None
-    documents: Sequence[Mapping[str, Any]] | None = None
-    add_generation_prompt: bool = False
-    others: Mapping[str, Any] = {}
-
-
 def render_chat(
-    source: str, variables: ChatVariables, *, name: str = "chat template", continued: str | None = None
+    source: str, chat: ChatVariables, *, name: str = "chat template", continued: str | None = None
 ) -> Rendering:
     """Renders messages with a chat template.
 
@@ -99,7 +69,7 @@ def render_chat(
 
     Args:
         source: Text of the template.
-        variables: Variables of the template.
+        chat: Variables of the template.
         name: Name of the template in errors.
         continued: Key of the last message whose value the model continues, such as `content`. The text then ends
             after this value. None if the text ends after the last message.
@@ -109,21 +79,13 @@ def render_chat(
             the last message has no value to continue, or if the template does not write this value.
         MissingExtraError: The package jinja2 is not installed.
     """
-    code, values = compile_chat(source, name), build_values(variables)
-    final = _mark_final(values["messages"], continued, source, name) if continued else ""
-    rendering = _render(code, values, name)
-    return _cut_continuation(rendering, final, name) if continued else rendering
-
-
-def build_values(variables: ChatVariables) -> dict[str, Any]:
-    """Returns the variables of a chat template by name, with the messages as transformers passes them."""
-    return {
-        "messages": [_prepare_message(message) for message in variables.messages],
-        "tools": variables.tools,
-        "documents": variables.documents,
-        "add_generation_prompt": variables.add_generation_prompt,
-        **variables.others,
-    }
+    code, values = compile_chat(source, name), build_values(chat)
+    if not continued:
+        return _render(code, values, name)
+    continued_text = mark_continued_text(values["messages"], continued, source, name)
+    text, spans = _render(code, values, name)
+    end = find_continued_end(text, continued_text, name)
+    return Rendering(text[:end], tuple((start, min(stop, end)) for start, stop in spans if start < end))
 
 
 def compile_chat(source: str, name: str = "chat template") -> ChatTemplateCode:
@@ -191,10 +153,10 @@ def _render_marked(
 
     The second value is True if the text contains exactly as many marks as the template printed.
     """
-    start, end = map(create_mark, marks)
+    start, end = map(create_mark_printer, marks)
     marked = _render_text(code.template, {**values, SPAN_START: start, SPAN_END: end}, name)
     rendering = Rendering(*remove_marks(marked, *marks))
-    return rendering, len(marked) - len(rendering.text) == count_prints(start) + count_prints(end)
+    return rendering, len(marked) - len(rendering.text) == count_marks(start) + count_marks(end)
 
 
 def _render_text(template: Template, values: Mapping[str, Any], name: str) -> str:
@@ -208,54 +170,6 @@ def _as_rendering_error(error: Exception, name: str) -> TemplateError:
     _, line = find_template_line(error, {"<template>"})
     reason = "the template is nested too deeply" if isinstance(error, RecursionError) else str(error)
     return TemplateError(name, reason or type(error).__name__, line)
-
-
-# -- messages ----------------------------------------------------------------------------------------------------
-
-
-def _prepare_message(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    if type(message) is DICT and None not in message.values() and _REASONING_KEYS.isdisjoint(message):
-        return message  # needs no copy, because templates cannot change messages
-    prepared = {key: value for key, value in message.items() if value is not None}
-    for key in _REASONING:
-        if key in prepared:
-            return {"thinking": prepared[key], **prepared, "reasoning_content": prepared[key]}
-    return prepared
-
-
-def _mark_final(messages: list[dict[str, Any]], key: str, source: str, name: str) -> str:
-    """Appends a mark to the text that the model will continue. Returns this text without the mark."""
-    messages[-1] = {**messages[-1]}
-    final = messages[-1].get(key)
-    keys = [other for other in _REASONING if messages[-1].get(other) == final] if key in _REASONING else [key]
-    if final is None or not any(other in source for other in keys):
-        raise TemplateError(
-            name, f"the last message has no {key!r} to continue, or the template does not read this key"
-        )
-    if isinstance(final, str):
-        messages[-1].update(dict.fromkeys(keys, final + _CONTINUATION))
-        return final
-    parts = [dict(part) for part in cast("list[dict[str, Any]]", final)]
-    texts = [part for part in parts if "text" in part]
-    if not texts:
-        raise TemplateError(name, "the last message has no text to continue")
-    text = str(texts[-1]["text"])
-    texts[-1]["text"] = text + _CONTINUATION
-    messages[-1][key] = parts
-    return text
-
-
-def _cut_continuation(rendering: Rendering, final: str, name: str) -> Rendering:
-    text, mark = rendering.text, _CONTINUATION.strip()
-    if final.strip() not in text or mark not in text:
-        raise TemplateError(name, "the text to continue is not in the rendered text")
-    end = text.rindex(mark)
-    remaining = text[:end]
-    if not text.startswith(_CONTINUATION, end):  # the template trimmed the text
-        remaining = remaining.rstrip()
-    length = len(remaining)
-    spans = tuple((start, min(stop, length)) for start, stop in rendering.spans if start < length)
-    return Rendering(remaining, spans)
 
 
 def list_literals(source: str) -> list[str]:

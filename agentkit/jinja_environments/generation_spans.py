@@ -5,6 +5,9 @@ mark at the start (U+0002) and at the end (U+0003) of such a block. `render_chat
 their positions. If a value contains a mark, or a filter changes a mark, the number of marks in the text is wrong.
 The template is then rendered again with private-use characters that no value contains.
 
+The variable for a mark is an iterator, and not a text. The generated code calls `next` to print the mark, so
+`count_marks` can count the printed marks.
+
 The positions are right in macros too, unlike those of transformers. If the template captures the output of a
 block, for example with `set`, the marks could change the result of a filter. Then the template is also rendered
 without marks. If the two texts differ, the result has no positions.
@@ -17,7 +20,7 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any, Final, cast
 
-__all__ = ["MARKS", "SPAN_END", "SPAN_START", "choose_marks", "count_prints", "create_mark", "remove_marks"]
+__all__ = ["MARKS", "SPAN_END", "SPAN_START", "choose_marks", "count_marks", "create_mark_printer", "remove_marks"]
 
 SPAN_START: Final = "0_span_start"
 """Name of the iterator whose next character is printed at the start of each block `generation`.
@@ -34,14 +37,14 @@ _MAX_PRINTS: Final = 2**31  # more than the limits of renderings allow
 _FIRST_MARK: Final = 0x10FF00  # first private-use character that can replace `MARKS`
 
 
-def create_mark(character: str) -> repeat[str]:
+def create_mark_printer(character: str) -> repeat[str]:
     """Returns an iterator that yields a character at the start, or at the end, of each span."""
     return repeat(character, _MAX_PRINTS)
 
 
-def count_prints(mark: repeat[str]) -> int:
-    """Returns the number of times that the template printed the character of a mark."""
-    return _MAX_PRINTS - length_hint(mark)
+def count_marks(printer: repeat[str]) -> int:
+    """Returns the number of marks that the template printed with an iterator from `create_mark_printer`."""
+    return _MAX_PRINTS - length_hint(printer)
 
 
 def choose_marks(values: Any) -> tuple[str, str]:

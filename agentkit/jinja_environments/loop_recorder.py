@@ -35,11 +35,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from agentkit.jinja_environments.chat_rendering import ChatVariables, build_values
+from agentkit.jinja_environments.chat_variables import ChatVariables, build_values
 from agentkit.jinja_environments.limits import Counters, check_size, end_rendering, start_rendering
 from agentkit.jinja_environments.loop_records import LoopRecord, LoopText, Piece, Trace
-from agentkit.jinja_environments.message_views import LoopPosition, MessageView, RecordedItems
 from agentkit.jinja_environments.namespaces import RecordedNamespace, current_recorder
+from agentkit.jinja_environments.recorded_messages import LoopPosition, MessageView, RecordedItems
 from agentkit.jinja_environments.recorded_template import compile_recorded
 from agentkit.jinja_environments.trace_recorder import TraceRecorder
 
@@ -84,16 +84,16 @@ class LoopRecorder(TraceRecorder):
 
     Args:
         source: Text of the template.
-        variables: Variables of the template, with all messages.
+        chat: Variables of the template, with all messages.
 
     Raises:
         AgentkitError: The template has a part whose state the recorder cannot store, such as a `{% block %}`.
     """
 
-    def __init__(self, source: str, variables: ChatVariables) -> None:
-        super().__init__(build_values(variables)["messages"])
+    def __init__(self, source: str, chat: ChatVariables) -> None:
+        super().__init__(build_values(chat)["messages"])
         self._template = compile_recorded(source)
-        self._variables = variables
+        self._chat = chat
         self._records = defaultdict[int, list[LoopRecord]](list)
         self._runs: dict[bool, _Run] = {}
         self._parts: list[Trace | _Loop] = []
@@ -126,7 +126,7 @@ class LoopRecorder(TraceRecorder):
         return self._pieces
 
     def _run_parts(self, add_generation_prompt: bool) -> None:
-        values = build_values(self._variables._replace(messages=(), add_generation_prompt=add_generation_prompt))
+        values = build_values(self._chat._replace(messages=(), add_generation_prompt=add_generation_prompt))
         values.update(messages=MessageView(self), namespace=RecordedNamespace)
         size = 0
         for text in self._template.root_render_func(self._template.new_context(values)):

@@ -2,7 +2,8 @@
 
 The texts of the conversations `messages[:1]`, `messages[:2]` and so on are nearly equal. Most templates have a
 loop over the messages. The renderer records the iterations of such loops, and does not repeat an iteration that
-would print the same text.
+would print the same text. In the package `training`, `tokenize` and `split_rewritten` use this renderer.
+`ChatTemplate.render` does not use this renderer.
 
 Copied text
     The template `{% for m in messages %}{{ m.role }},{% if loop.last %}end{% endif %}{% endfor %}` prints
@@ -37,7 +38,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, render_chat
+from agentkit.jinja_environments.chat_rendering import Rendering, render_chat
+from agentkit.jinja_environments.chat_variables import ChatVariables
 from agentkit.jinja_environments.loop_records import LoopText, Piece
 
 if TYPE_CHECKING:
@@ -51,13 +53,13 @@ class PrefixRenderer:
 
     Args:
         source: Text of the template.
-        variables: Variables of the template, with all messages.
+        chat: Variables of the template, with all messages.
         name: Name of the template in errors.
     """
 
-    def __init__(self, source: str, variables: ChatVariables, name: str = "chat template") -> None:
+    def __init__(self, source: str, chat: ChatVariables, name: str = "chat template") -> None:
         self._source = source
-        self._variables = variables
+        self._chat = chat
         self._name = name
 
     @cached_property
@@ -68,7 +70,7 @@ class PrefixRenderer:
             TemplateError: The template is invalid, refuses the messages, or exceeds a limit.
             MissingExtraError: The package jinja2 is not installed.
         """
-        return render_chat(self._source, self._variables, name=self._name)
+        return render_chat(self._source, self._chat, name=self._name)
 
     @cached_property
     def _recorder(self) -> LoopRecorder | None:
@@ -78,8 +80,8 @@ class PrefixRenderer:
             expected = self.rendering.text
             from agentkit.jinja_environments.loop_recorder import LoopRecorder
 
-            recorder = LoopRecorder(self._source, self._variables)
-            pieces = recorder.render(len(self._variables.messages), self._variables.add_generation_prompt)
+            recorder = LoopRecorder(self._source, self._chat)
+            pieces = recorder.render(len(self._chat.messages), self._chat.add_generation_prompt)
             return recorder if "".join(map(str, pieces)) == expected else None
         except Exception:  # the template refuses the messages, or uses the messages in a way that is not recorded
             return None
@@ -149,7 +151,6 @@ class PrefixRenderer:
                 return self._recorder.render(count, add_generation_prompt)
             except Exception:  # the template refuses the messages, or uses a part that is not recorded
                 pass
-        variables = self._variables._replace(
-            messages=self._variables.messages[:count], add_generation_prompt=add_generation_prompt
-        )
-        return [render_chat(self._source, variables, name=self._name).text]
+        messages = self._chat.messages[:count]
+        chat = self._chat._replace(messages=messages, add_generation_prompt=add_generation_prompt)
+        return [render_chat(self._source, chat, name=self._name).text]

@@ -35,8 +35,8 @@ from jinja2.compiler import find_undeclared
 
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.environments import model_environment
-from agentkit.jinja_environments.message_views import IndexView, LoopPosition, MessageView, RecordedItems
 from agentkit.jinja_environments.namespaces import RecordedNamespace, current_recorder
+from agentkit.jinja_environments.recorded_messages import IndexView, LoopPosition, MessageView, RecordedItems
 from agentkit.jinja_environments.trace_recorder import COMPARISONS
 
 __all__ = ["compile_recorded"]

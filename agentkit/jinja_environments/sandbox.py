@@ -30,7 +30,7 @@ from agentkit.jinja_environments.limits import (
 )
 from agentkit.jinja_environments.namespaces import MISSING, Namespace
 from agentkit.jinja_environments.operators import OPERATORS, check_brace_format, join_pieces
-from agentkit.jinja_environments.template_code import BoundedCode, count_bodies
+from agentkit.jinja_environments.template_code import BoundedCodeGenerator, insert_step_counters
 from agentkit.jinja_environments.text_methods import DICT_ATTRIBUTES, REFUSED_METHODS, call_text_method
 
 __all__ = ["BoundedEnvironment", "PromptEnvironment"]
@@ -78,7 +78,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     intercepted_binops = frozenset({*OPERATORS, "+"})
     default_binop_table = ImmutableSandboxedEnvironment.default_binop_table | OPERATORS
-    code_generator_class = BoundedCode
+    code_generator_class = BoundedCodeGenerator
     template_class = BoundedTemplate
     concat = staticmethod(join_pieces)
     readable_types: Collection[type] = frozenset({str, int, float, LoopContext, Namespace})
@@ -103,7 +103,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
     ) -> str:
-        count_bodies(source)
+        insert_step_counters(source)
         return super()._generate(source, name, filename, defer_init)
 
     def make_globals(self, d: Any) -> Any:

@@ -1,5 +1,5 @@
 # ruff: noqa: D102, N802 - jinja calls the methods `visit_…` by the names of its nodes
-"""`BoundedCode`: writes the Python code of templates, with limits and with fast access to values of dicts.
+"""`BoundedCodeGenerator`: writes the Python code of templates, with limits and fast access to values of dicts.
 
 The code differs from the code of jinja in these points:
 
@@ -29,7 +29,7 @@ from agentkit.jinja_environments.limited_filters import COUNT_ITEM
 from agentkit.jinja_environments.limits import check_bits
 from agentkit.jinja_environments.text_methods import DICT_ATTRIBUTES, FREE_METHODS, TEXT_METHODS
 
-__all__ = ["BoundedCode", "count_bodies"]
+__all__ = ["BoundedCodeGenerator", "insert_step_counters"]
 
 _STEPS: Final = 3  # number of steps for each node
 _BODY: Final = 5  # further nodes counted for each run of a body, because the start of a run needs time
@@ -46,7 +46,7 @@ from agentkit.jinja_environments.text_methods import call_text_method"""
 _LOOP_NAMES: Final = frozenset({"first", "index", "index0", "last", "length", "nextitem", "previtem", "revindex"})
 
 
-def count_bodies(node: Any) -> int:
+def insert_step_counters(node: Any) -> int:
     """Adds a statement that counts steps to each body of a template, loop, macro or block.
 
     Returns:
@@ -58,13 +58,13 @@ def count_bodies(node: Any) -> int:
     total = int(type(node) not in _UNCOUNTED)
     if type(node) not in _BODIES:
         total += _PRINTED * len(node.nodes) if type(node) is nodes.Output else 0
-        return total + sum(map(count_bodies, node.iter_child_nodes()))
-    steps = _STEPS * (_BODY + sum(map(count_bodies, node.body)))
+        return total + sum(map(insert_step_counters, node.iter_child_nodes()))
+    steps = _STEPS * (_BODY + sum(map(insert_step_counters, node.body)))
     counter = "count_steps" if any(map(_prints, node.body)) else "count_silent_steps"
     node.body.insert(0, nodes.ExprStmt(nodes.Keyword(counter, nodes.Const(steps)), lineno=node.lineno))
     if type(node) is nodes.For and node.test is not None:
         node.test = _apply_filter(node.test, COUNT_ITEM)
-    return total + sum(map(count_bodies, node.iter_child_nodes(exclude=("body",))))
+    return total + sum(map(insert_step_counters, node.iter_child_nodes(exclude=("body",))))
 
 
 def _prints(node: nodes.Node) -> bool:
@@ -78,8 +78,8 @@ def _apply_filter(node: Any, name: str) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
-class BoundedCode(CodeGenerator):
-    """Writer of the Python code of templates."""
+class BoundedCodeGenerator(CodeGenerator):
+    """Generator of the Python code of templates."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         # Each line has its own call of `writeline`: jinja counts the calls to find the line of an error.
@@ -209,9 +209,9 @@ class BoundedCode(CodeGenerator):
             self.visit(value, frame)
         self.write(")" if values else f"{start})")
 
-    def _write_operand(self, start: str, node: nodes.Node, frame: Frame) -> None:
-        if start and type(node) is not nodes.Const:
-            self._write_call(start, frame, node)
+    def _write_operand(self, counter: str, node: nodes.Node, frame: Frame) -> None:
+        if counter and type(node) is not nodes.Const:
+            self._write_call(counter, frame, node)
         else:
             self.visit(node, frame)
 

@@ -12,8 +12,8 @@ from jinja2.runtime import Macro
 
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments.loop_records import Attribute, Trace, ValueRange, find_range
-from agentkit.jinja_environments.message_views import MessageView, RecordedItems
 from agentkit.jinja_environments.namespaces import MISSING, RecordedNamespace, get_index, list_attributes
+from agentkit.jinja_environments.recorded_messages import MessageView, RecordedItems
 
 __all__ = ["COMPARISONS", "TraceRecorder"]
 

@@ -32,9 +32,8 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FIL
     """Reads a local file. Returns its content, or the reason why the file cannot be used.
 
     The content is cached in `source`, so the file is read again only after the file changes. The function checks
-    and reads the file through one file descriptor, so that another process cannot replace the file after the
-    checks. `roots` are the allowed folders, as paths without symbolic links. `max_bytes` is the maximum size of the
-    file.
+    and reads the file through one file descriptor. So another process cannot replace the file after the checks.
+    `roots` are the allowed folders, as paths without symbolic links. `max_bytes` is the maximum size of the file.
     """
 
     def read(descriptor: int, path: str, status: os.stat_result) -> Base64Source | str:

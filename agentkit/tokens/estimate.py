@@ -25,8 +25,8 @@ _KIND: Final = (
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
 _WORD = 34  # added for each space before a lower-case letter
 # Base64 text, API keys and hashes need more tokens per character than words do. They also mix upper-case and
-# lower-case letters. If the rarer case has more letters than an eighth of the text length, this weight is added for
-# each letter above the eighth.
+# lower-case letters. If the rarer case has more letters than an eighth of the text length, this weight is added
+# for each letter above the eighth.
 _SCRAMBLED = 120
 
 # Weights of non-ASCII characters, in hundredths of an o200k_base token. cl100k_base needs up to three times as

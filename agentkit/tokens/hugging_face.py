@@ -17,7 +17,8 @@ import anyio.to_thread
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource
 from agentkit.errors import MissingExtraError, OptionError, TemplateError
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering, compile_chat, render_chat
+from agentkit.jinja_environments.chat_rendering import Rendering, compile_chat, render_chat
+from agentkit.jinja_environments.chat_variables import ChatVariables
 from agentkit.jinja_environments.functions import create_clock
 from agentkit.json_values import as_list, as_object
 from agentkit.messages.message import Msg

@@ -4,9 +4,11 @@ Input: a conversation as a `Sample`, the chat template and the tokenizer of a mo
 of the tokens that the model learns, or rows of a data set. Samples come from the log of an agent, or from rows in
 a format of another library.
 
-Read `sample` first, then `tokenization`, `trained_spans` and `reply_spans`. `generation_prompt` finds the text
-that opens a reply, and `stop_tokens` finds the token that ends a reply. `log_samples` reads logs. The package
-`rows` converts rows.
+Read `sample` first, then `tokenization`, `trained_spans` and `rendered_sample`. `sample_text` has the text of a
+sample, `block_spans` finds the texts of blocks, and `thinking_spans` finds all thinking. `generation_prompt` finds
+the text that opens a reply, and `stop_tokens` finds the token that ends a reply. `recorded_tokens` joins recorded
+and new token ids, and `text_encoder` decides if a token is trained. `log_samples` reads logs. The package `rows`
+converts rows.
 
 Example:
     >>> from agentkit.training import dump_rows, load_rows

@@ -9,8 +9,8 @@ from typing import Final
 from agentkit.errors import TemplateError
 from agentkit.messages.message import Msg
 from agentkit.tools.tool import ToolLike
-from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.text_spans import count_common_end, count_common_start
+from agentkit.training.rendered_sample import RenderedSample
+from agentkit.training.text_differences import count_common_end, count_common_start
 
 __all__ = ["find_start"]
 
@@ -18,7 +18,7 @@ _OTHER_TEXT: Final = "\U0010fffd"
 """Placeholder for the text of a message: a private-use character that messages usually do not contain."""
 
 
-def find_start(rendered: ReplySpans) -> int:
+def find_start(rendered: RenderedSample) -> int:
     """Returns the position at which the system messages and the tool declarations end in the rendered text."""
     msgs = rendered.sample.msgs
     count = next((index for index, msg in enumerate(msgs) if msg.role != "system"), len(msgs))
@@ -37,7 +37,7 @@ def find_start(rendered: ReplySpans) -> int:
     return max(start, _find_header(rendered, count, start))
 
 
-def _find_header(rendered: ReplySpans, index: int, floor: int) -> int:
+def _find_header(rendered: RenderedSample, index: int, floor: int) -> int:
     """Returns the start of the header that the template writes before a message, such as `<|im_start|>user`.
 
     The headers of all roles begin with the same characters, such as `<|im_start|>`. The function therefore
@@ -53,15 +53,17 @@ def _find_header(rendered: ReplySpans, index: int, floor: int) -> int:
         rendered, [*rendered.sample.msgs[:index], replace(rendered.sample.msgs[index], content=_OTHER_TEXT)]
     )
     end = count_common_start(rendered.text, other or "")
-    prompt = rendered.generation_prompts[0] if rendered.generation_prompts else ""
-    for length in range(len(prompt), 1, -1):
-        position = rendered.text.rfind(prompt[:length], floor, end)
+    generation_prompt = rendered.generation_prompts[0] if rendered.generation_prompts else ""
+    for length in range(len(generation_prompt), 1, -1):
+        position = rendered.text.rfind(generation_prompt[:length], floor, end)
         if position >= 0:
-            return 0 if prompt[:length].isalnum() else position
+            return 0 if generation_prompt[:length].isalnum() else position
     return 0
 
 
-def _try_render(rendered: ReplySpans, msgs: Sequence[Msg], tools: Sequence[ToolLike] | None = None) -> str | None:
+def _try_render(
+    rendered: RenderedSample, msgs: Sequence[Msg], tools: Sequence[ToolLike] | None = None
+) -> str | None:
     try:
         return rendered.replace_msgs(msgs, tools).text
     except TemplateError:

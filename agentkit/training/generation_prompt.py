@@ -5,24 +5,21 @@ For ChatML, this text is `<|im_start|>assistant` and a line break.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final
 
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.errors import AgentkitError
 from agentkit.messages.message import Msg
-from agentkit.training.text_spans import count_common_start
+from agentkit.training.probe_msgs import REPLY, USER, cache_results
+from agentkit.training.text_differences import count_common_start
 
 __all__ = ["find_generation_prompts", "locate_generation_prompt"]
 
-_USER: Final = Msg("user", "Userword", "user")
 _EMPTY: Final = Msg("assistant", "", "assistant")
-_REPLY: Final = Msg("assistant", "Replyword", "assistant")
 
 
+@cache_results
 def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]) -> tuple[str, ...]:
     r"""Returns the texts that a template writes before a reply. Returns an empty tuple if the texts are unknown.
 
@@ -37,23 +34,17 @@ def find_generation_prompts(template: ChatTemplate, variables: Mapping[str, Any]
     if template.tags is not None:
         before = template.tags.get("assistant", ("", ""))[0]
         return (before,) if before else ()
-    others = {name: value for name, value in variables.items() if name != "now"}
-    return _find_texts(template, variables.get("now"), json.dumps(others, sort_keys=True))
 
-
-@lru_cache(256)
-def _find_texts(template: ChatTemplate, now: datetime | None, variables: str) -> tuple[str, ...]:
-    options: dict[str, Any] = {**json.loads(variables), "now": now, "validate": False}
-
-    def render(*msgs: Msg, is_open: bool = False) -> str:
-        return template.render(msgs, add_generation_prompt=is_open, **options).text
+    def render(*msgs: Msg, add_generation_prompt: bool = False) -> str:
+        return template.render(msgs, add_generation_prompt=add_generation_prompt, validate=False, **variables).text
 
     try:
-        closed, opened, reply = render(_USER), render(_USER, is_open=True), render(_USER, _REPLY)
+        closed, opened = render(USER), render(USER, add_generation_prompt=True)
+        reply = render(USER, REPLY)
         if not opened.startswith(closed):  # some templates write eos_token after the last message
             closed = closed.removesuffix(template.special_tokens.get("eos_token") or "")
         if opened == closed:  # the template ignores add_generation_prompt, but may leave an empty last reply open
-            opened = render(_USER, _EMPTY)
+            opened = render(USER, _EMPTY)
             opened = opened if reply.startswith(opened) else ""
     except AgentkitError:
         return ()
@@ -72,7 +63,7 @@ def _render_earlier(render: Callable[..., str]) -> str:
     Returns an empty string if the template refuses this conversation.
     """
     try:
-        return render(_USER, _REPLY, _USER)
+        return render(USER, REPLY, USER)
     except AgentkitError:
         return ""
 

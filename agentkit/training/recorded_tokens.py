@@ -20,7 +20,7 @@ from agentkit.errors import MessageError
 from agentkit.messages.blocks import Block
 from agentkit.reprs import shorten_repr
 from agentkit.training.block_spans import get_block_text
-from agentkit.training.reply_spans import ReplySpans
+from agentkit.training.rendered_sample import RenderedSample
 from agentkit.training.text_encoder import Encode, TextTokenizer, find_tokens, is_space_after_stop
 from agentkit.training.text_spans import Span, merge_spans
 
@@ -31,7 +31,7 @@ _ADVICE: Final = "Pass the ids of this reply and the tokenizer of the model, or 
 
 
 def splice_tokens(
-    rendered: ReplySpans,
+    rendered: RenderedSample,
     trained: Sequence[Span],
     tokenizer: TextTokenizer,
     train_thinking: bool,
@@ -92,7 +92,7 @@ def _encode_part(
 
 
 def _list_recorded(
-    rendered: ReplySpans, tokenizer: TextTokenizer, train_thinking: bool
+    rendered: RenderedSample, tokenizer: TextTokenizer, train_thinking: bool
 ) -> Iterator[tuple[int, int, Sequence[int]]]:
     """Yields, for each reply with recorded ids, the start and end of the text that the ids replace, and the ids.
 
@@ -128,7 +128,7 @@ def _list_recorded(
         yield start, end, recorded
 
 
-def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
+def _find_text(rendered: RenderedSample, index: int, train_thinking: bool) -> Span:
     """Returns the span of the text of a reply that the recorded token ids replace.
 
     Raises:
@@ -150,7 +150,7 @@ def _find_text(rendered: ReplySpans, index: int, train_thinking: bool) -> Span:
     return spans[0][0], spans[-1][1]
 
 
-def _check_prompt(rendered: ReplySpans, index: int, recorded: list[int], encode: Encode) -> None:
+def _check_prompt(rendered: RenderedSample, index: int, recorded: list[int], encode: Encode) -> None:
     """Raises MessageError if the recorded ids start with the generation prompt, which the model did not write."""
     start, _ = rendered.find_reply_spans(index)[0]
     for prompt in rendered.generation_prompts:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from agentkit.argument_checks import check_option
 from agentkit.chat_templates.chat_template import ChatTemplate
-from agentkit.training.reply_spans import ReplySpans
-from agentkit.training.sample import MessageWeight, Sample, is_reply
+from agentkit.training.rendered_sample import RenderedSample
+from agentkit.training.sample import MessageWeight, Sample, list_reply_indexes
 
 __all__ = ["split_rewritten"]
 
@@ -48,19 +48,21 @@ def split_rewritten(sample: Sample, template: ChatTemplate) -> list[Sample]:
     replies = _list_trainable(sample)
     remaining = [index for index in replies if index == replies[-1] or sample.get_weight(index) != 0]
     parts: list[Sample] = []
-    spans = whole = ReplySpans(sample, template)
+    rendered = full = RenderedSample(sample, template)
     while remaining:
-        last = len(spans.sample.msgs) - 1
-        if spans is whole and remaining != [last]:
-            spans.find_from_last([index for index in remaining if index != last])
-        unchanged = {index for index in remaining if index == last or spans.is_unchanged(index)}
-        if spans is whole and len(unchanged) == len(remaining):
+        last = len(rendered.sample.msgs) - 1
+        if rendered is full and remaining != [last]:
+            rendered.cache_spans_from_last([index for index in remaining if index != last])
+        unchanged = {index for index in remaining if index == last or rendered.is_unchanged(index)}
+        if rendered is full and len(unchanged) == len(remaining):
             return [sample]
         if unchanged:
-            parts.append(_train_only(spans.sample, unchanged))
+            parts.append(_train_only(rendered.sample, unchanged))
             remaining = [index for index in remaining if index not in unchanged]
         if remaining:
-            spans = ReplySpans(_cut(sample, remaining[-1] + 1), template, longer_sample=whole)
+            rendered = RenderedSample(
+                _take_first_messages(sample, remaining[-1] + 1), template, longer_sample=full
+            )
     return parts[::-1] if parts else [sample]
 
 
@@ -69,8 +71,8 @@ def _list_trainable(sample: Sample) -> list[int]:
     replies = {*sample.replies}
     return [
         index
-        for index, msg in enumerate(sample.msgs)
-        if index in replies or (is_reply(msg) and _has_weight(sample.get_weight(index)))
+        for index in list_reply_indexes(sample.msgs)
+        if index in replies or _has_weight(sample.get_weight(index))
     ]
 
 
@@ -78,10 +80,10 @@ def _has_weight(weight: MessageWeight) -> bool:
     return any(weight) if isinstance(weight, tuple) else bool(weight)
 
 
-def _cut(sample: Sample, length: int) -> Sample:
-    tokens = {index: ids for index, ids in (sample.tokens or {}).items() if index < length}
-    weights = None if sample.weights is None else sample.weights[:length]
-    return replace(sample, msgs=sample.msgs[:length], weights=weights, tokens=tokens, rejected=())
+def _take_first_messages(sample: Sample, count: int) -> Sample:
+    tokens = {index: ids for index, ids in (sample.tokens or {}).items() if index < count}
+    weights = None if sample.weights is None else sample.weights[:count]
+    return replace(sample, msgs=sample.msgs[:count], weights=weights, tokens=tokens, rejected=())
 
 
 def _train_only(sample: Sample, indexes: Collection[int]) -> Sample:

@@ -16,7 +16,15 @@ from agentkit.messages.validation import slot_setter
 from agentkit.reprs import bounded_repr, shorten_repr
 from agentkit.tools.tool import Tool, ToolLike, as_tools
 
-__all__ = ["MessageWeight", "Sample", "Weight", "build_trusted_sample", "check_separate_results", "is_reply"]
+__all__ = [
+    "MessageWeight",
+    "Sample",
+    "Weight",
+    "build_trusted_sample",
+    "check_separate_results",
+    "is_reply",
+    "list_reply_indexes",
+]
 
 Weight: TypeAlias = int | None
 """Loss weight of a message or block: 1 (trained), 0 (not trained), or None (`train_on` of `tokenize` decides)."""
@@ -89,12 +97,8 @@ class Sample:
     @property
     def replies(self) -> tuple[int, ...]:
         """Indexes of the replies of the viewer, or of all agents if `viewer` is None."""
-        viewer = self.viewer
-        return tuple(
-            index
-            for index, msg in enumerate(self.msgs)
-            if is_reply(msg) and (viewer is None or msg.name == viewer)
-        )
+        replies, viewer = list_reply_indexes(self.msgs), self.viewer
+        return replies if viewer is None else tuple(index for index in replies if self.msgs[index].name == viewer)
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -144,6 +148,11 @@ _set_extra = slot_setter(Sample, "extra")
 def is_reply(msg: Msg) -> bool:
     """Returns True if the message has tool calls, or has the role `assistant` and no tool results."""
     return bool(msg.features & Feature.ASSISTANT)
+
+
+def list_reply_indexes(msgs: Sequence[Msg]) -> tuple[int, ...]:
+    """Returns the indexes of the replies of all agents."""
+    return tuple(index for index, msg in enumerate(msgs) if is_reply(msg))
 
 
 def _check_weights(msgs: Sequence[Msg], weights: object) -> tuple[MessageWeight, ...] | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.errors import MessageError, TemplateError
@@ -22,15 +22,15 @@ from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.training.generation_prompt import find_generation_prompts, locate_generation_prompt
-from agentkit.training.sample import Sample, check_separate_results, is_reply
+from agentkit.training.sample import Sample, check_separate_results, list_reply_indexes
 from agentkit.training.text_spans import Span
 
 __all__ = ["ReplyPrompt", "SampleText"]
 
-_OPTIONS: Final = frozenset(
-    {"messages", "msgs", "tools", "add_generation_prompt", "continue_final_message", "validate"}
+_RESERVED_NAMES: Final = frozenset(
+    {"add_generation_prompt", "continue_final_message", "messages", "msgs", "strftime_now", "tools", "validate"}
 )
-"""Names that a template variable cannot have, because `tokenize` passes these arguments itself."""
+"""Names that a template variable cannot have, because `tokenize` sets these arguments and variables itself."""
 
 
 class ReplyPrompt(NamedTuple):
@@ -59,20 +59,21 @@ class SampleText:
 
     sample: Sample
     template: ChatTemplate
-    longer_sample: SampleText | None = None
+    longer_sample: Self | None = None
 
     @cached_property
     def variables(self) -> dict[str, Any]:
         """Variables of the template. The text of the time `now` becomes a `datetime`.
 
         Raises:
-            MessageError: A variable has the name of an argument that `tokenize` sets, such as `messages`. Or the
-                text of the time is not in the ISO 8601 format.
+            MessageError: A variable has the name of an argument or variable that `tokenize` sets, such as
+                `messages`. Or the text of the time is not in the ISO 8601 format.
         """
         variables = self.sample.variables
-        for name in sorted(variables.keys() & _OPTIONS):
+        for name in sorted(variables.keys() & _RESERVED_NAMES):
             place = f"extra.chat_template_kwargs.{name}"
-            raise MessageError(place, "`tokenize` sets this variable itself", "Remove the variable.")
+            advice = "Pass the time as `now`." if name == "strftime_now" else "Remove the variable."
+            raise MessageError(place, "`tokenize` sets this variable itself", advice)
         value = variables.pop("now", None)
         if value is None:
             return variables
@@ -87,81 +88,91 @@ class SampleText:
     def rendering(self) -> Rendering:
         """The rendered conversation."""
         check_separate_results(self.sample)
-        if self._prefixes is None or self.longer_sample is not None:
+        if self._prefix_renderer is None or self.longer_sample is not None:
             return self.render(self.sample.msgs)
-        return self._prefixes.rendering
+        return self._prefix_renderer.rendering
 
     @cached_property
     def text(self) -> str:
         """Usually the rendered conversation. Otherwise, the prompt that the model received, and the last reply."""
-        return self.rendering.text if self._served is None else self._served
+        return self.rendering.text if self._prompt_and_reply is None else self._prompt_and_reply
+
+    @property
+    def is_rendered_conversation(self) -> bool:
+        """True if `text` is the rendered conversation."""
+        return self._prompt_and_reply is None
 
     @cached_property
-    def _served(self) -> str | None:
+    def _prompt_and_reply(self) -> str | None:
         """The prompt that the model received, followed by the last reply.
 
         None if `text` is the rendered conversation.
         """
         index, text = len(self.sample.msgs) - 1, self.rendering.text
-        if not index or index not in self.all_replies or not self.generation_prompts:
+        if not index or index not in self.reply_indexes or not self.generation_prompts:
             return None
         if self.rendering.spans and index not in (self.sample.tokens or {}):
             return None  # the spans of {% generation %} blocks are positions in the rendered conversation
         try:
             if self.last_prompt and self.last_prompt.is_served:
                 return None
-            opened = self.render_prefix(index, is_open=True)
+            served_prompt = self.render_prefix(index, add_generation_prompt=True)
         except TemplateError:
             return None
-        span = self._list_loop_spans(len(self.sample.msgs)).get(index)
+        span = self._map_loop_spans(len(self.sample.msgs)).get(index)
         if span is None:
             return None
-        reply, prompts = text[span[0] :], self.generation_prompts
-        prompt = next(filter(reply.startswith, prompts), "")
+        reply, longest = text[span[0] :], self.generation_prompts[0]
+        generation_prompt = next(filter(reply.startswith, self.generation_prompts), "")
         # Gemma 4 writes no generation prompt before a reply that continues the turn of another reply.
-        can_replace = prompt or not opened.endswith(prompts[0]) or len(prompts) == 1
-        return opened + reply[len(prompt) :] if can_replace else None
+        can_replace = generation_prompt or not served_prompt.endswith(longest) or len(self.generation_prompts) == 1
+        return served_prompt + reply[len(generation_prompt) :] if can_replace else None
 
     @cached_property
     def last_prompt(self) -> ReplyPrompt | None:
         """Prompt of the last message in the rendered conversation. None if the prompt cannot be found."""
         return self.find_prompt(self.rendering.text, len(self.sample.msgs) - 1)
 
-    def render(self, msgs: Sequence[Msg], *, is_open: bool = False) -> Rendering:
-        """Renders messages with the tools of the sample. If `is_open` is True, adds a generation prompt."""
-        options: dict[str, Any] = {"tools": self.sample.tools, "add_generation_prompt": is_open, **self.variables}
-        return self.template.render_text(msgs, **options)
+    def render(self, msgs: Sequence[Msg], *, add_generation_prompt: bool = False) -> Rendering:
+        """Renders messages with the tools of the sample."""
+        options: dict[str, Any] = {"tools": self.sample.tools, **self.variables}
+        return self.template.render_text(msgs, add_generation_prompt=add_generation_prompt, **options)
 
-    def render_prefix(self, count: int, *, is_open: bool = False) -> str:
+    def render_prefix(self, count: int, *, add_generation_prompt: bool = False) -> str:
         """Returns the text of the first `count` messages of the sample."""
-        if self._repeated_prefixes is None:
-            return self.render(self.sample.msgs[:count], is_open=is_open).text
-        return self._repeated_prefixes.render(self._message_counts[count], add_generation_prompt=is_open)
+        if self._reused_renderer is None:
+            return self.render(self.sample.msgs[:count], add_generation_prompt=add_generation_prompt).text
+        return self._reused_renderer.render(
+            self._message_counts[count], add_generation_prompt=add_generation_prompt
+        )
 
     def find_prefix_end(
-        self, text: str, count: int, *, is_open: bool = False, removed_suffix: str = ""
+        self, text: str, count: int, *, add_generation_prompt: bool = False, removed_suffix: str = ""
     ) -> int | None:
         """Returns the position in `text` at which the text of the first `count` messages ends.
 
         `removed_suffix` is first removed from the end of the messages' text. Returns None if this text does not
         end with `removed_suffix`, or if `text` does not start with the shortened text.
         """
-        if self._repeated_prefixes is None:
-            start = self.render_prefix(count, is_open=is_open)
+        if self._reused_renderer is None:
+            start = self.render_prefix(count, add_generation_prompt=add_generation_prompt)
             length = len(start) - len(removed_suffix)
             return length if start.endswith(removed_suffix) and text.startswith(start[:length]) else None
-        return self._repeated_prefixes.find_end(
-            text, self._message_counts[count], add_generation_prompt=is_open, removed_suffix=removed_suffix
+        return self._reused_renderer.find_end(
+            text,
+            self._message_counts[count],
+            add_generation_prompt=add_generation_prompt,
+            removed_suffix=removed_suffix,
         )
 
     @cached_property
-    def _repeated_prefixes(self) -> PrefixRenderer | None:
-        """Renderer of the first messages, for samples with several replies.
+    def _reused_renderer(self) -> PrefixRenderer | None:
+        """`_prefix_renderer` for a sample with several replies.
 
         None for other samples, and if the template is a function. For a single reply, two ordinary renderings are
         faster.
         """
-        return self._prefixes if len(self.all_replies) > 1 else None
+        return self._prefix_renderer if len(self.reply_indexes) > 1 else None
 
     @cached_property
     def _message_counts(self) -> list[int]:
@@ -172,36 +183,38 @@ class SampleText:
         return [0, *accumulate(len(msg.tool_results) or 1 for msg in self.sample.msgs)]
 
     @cached_property
-    def _prefixes(self) -> PrefixRenderer | None:
+    def _prefix_renderer(self) -> PrefixRenderer | None:
         """Renderer of the first n messages, for any n. None if the template is a function."""
         if self.longer_sample is not None:
-            return self.longer_sample._prefixes
+            return self.longer_sample._prefix_renderer
         if self.template.function is not None:
             return None
         return self.template.create_prefix_renderer(self.sample.msgs, tools=self.sample.tools, **self.variables)
 
-    def _list_loop_spans(self, count: int, *, is_open: bool = False) -> dict[int, Span]:
+    def _map_loop_spans(self, count: int, *, add_generation_prompt: bool = False) -> dict[int, Span]:
         """Returns a dict that maps the indexes of the first `count` messages to their spans.
 
         The span of a message is the text that the template's loop over the messages writes for this message.
         Messages without such a text are omitted.
         """
-        if self._prefixes is None:
+        if self._prefix_renderer is None:
             return {}
-        spans = self._prefixes.list_spans(self._message_counts[count], add_generation_prompt=is_open)
-        written: dict[int, Span] = {}
+        spans = self._prefix_renderer.list_spans(
+            self._message_counts[count], add_generation_prompt=add_generation_prompt
+        )
+        loop_spans: dict[int, Span] = {}
         for index in range(count):
             first, last = self._message_counts[index], self._message_counts[index + 1] - 1
             if first in spans and last in spans:
-                written[index] = spans[first][0], spans[last][1]
-        return written
+                loop_spans[index] = spans[first][0], spans[last][1]
+        return loop_spans
 
     @cached_property
     def loop_spans(self) -> dict[int, Span]:
         """Maps the index of a message to the span of the text that the template's loop writes for the message."""
-        if self._served is None:
-            return self._list_loop_spans(len(self.sample.msgs))
-        return self._list_loop_spans(len(self.sample.msgs) - 1, is_open=True)
+        if self.is_rendered_conversation:
+            return self._map_loop_spans(len(self.sample.msgs))
+        return self._map_loop_spans(len(self.sample.msgs) - 1, add_generation_prompt=True)
 
     @cached_property
     def generation_prompts(self) -> tuple[str, ...]:
@@ -209,27 +222,36 @@ class SampleText:
         return find_generation_prompts(self.template, self.variables)
 
     @cached_property
-    def all_replies(self) -> tuple[int, ...]:
+    def reply_indexes(self) -> tuple[int, ...]:
         """Indexes of the replies of all agents."""
-        return tuple(index for index, msg in enumerate(self.sample.msgs) if is_reply(msg))
+        return list_reply_indexes(self.sample.msgs)
 
     def find_prompt(self, text: str, index: int) -> ReplyPrompt | None:
-        """Finds the prompt of a reply at the start of `text`. Returns None if `text` does not start with it."""
-        end, is_whole = None, True
-        # If the generation prompt opens thinking, templates omit this opening before replies without thinking.
-        first, *others = self.generation_prompts or ("",)
-        start = self.find_prefix_end(text, index, is_open=True, removed_suffix=first) if others else None
-        if start is None:
-            end = self.find_prefix_end(text, index, is_open=True)
-        elif prompt := next((prompt for prompt in self.generation_prompts if text.startswith(prompt, start)), ""):
-            end, is_whole = start + len(prompt), prompt == first or index not in (self.sample.tokens or {})
-        if end is None:
-            return None
-        prompts = self.generation_prompts if self.template.check().generation_prompt else ()
-        further = locate_generation_prompt(text, end, prompts)
-        return ReplyPrompt(end, is_whole and (further is None or further[1] == end))
+        """Finds the prompt of a reply at the start of `text`. Returns None if `text` does not start with it.
 
-    @cached_property
-    def _tail_cache(self) -> dict[int, tuple[int, str]]:
-        """Maps the index of a message to the position and the text of the last characters up to this message."""
-        return {}
+        The similar function `find_prompt_end` in `agentkit.chat_templates` finds `RenderedChat.prompt_end`.
+        """
+        prompt = self._find_prompt_with_opening(text, index) if len(self.generation_prompts) > 1 else None
+        if prompt is None:
+            end = self.find_prefix_end(text, index, add_generation_prompt=True)
+            if end is None:
+                return None
+            prompt = ReplyPrompt(end, is_served=True)
+        generation_prompts = self.generation_prompts if self.template.check().generation_prompt else ()
+        further = locate_generation_prompt(text, prompt.end, generation_prompts)
+        return prompt if further is None or further[1] == prompt.end else prompt._replace(is_served=False)
+
+    def _find_prompt_with_opening(self, text: str, index: int) -> ReplyPrompt | None:
+        """Finds the prompt of a reply, for a template whose generation prompt opens thinking.
+
+        Templates omit this opening before replies without thinking.
+        """
+        longest = self.generation_prompts[0]
+        start = self.find_prefix_end(text, index, add_generation_prompt=True, removed_suffix=longest)
+        if start is None:
+            return None
+        for generation_prompt in self.generation_prompts:
+            if text.startswith(generation_prompt, start):
+                is_served = generation_prompt == longest or index not in (self.sample.tokens or {})
+                return ReplyPrompt(start + len(generation_prompt), is_served)
+        return None

@@ -1,5 +1,7 @@
 """`find_missing_stops`: finds the stop tokens that a chat template does not write as part of a reply.
 
+`find_stops_after_cut_off_replies` finds the stop tokens that the template wrote, but the model did not write.
+
 Some templates write no text after a reply. The model ends the reply with the tag of the next turn: GLM-4.5 writes
 `<|user|>` after a text, and `<|observation|>` after tool calls. Other templates leave the stop token to the
 tokenizer, as torchtune does for Llama 2.
@@ -16,18 +18,18 @@ from agentkit.errors import AgentkitError, MessageError, TemplateError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
-from agentkit.training.reply_spans import ReplySpans, is_cut_off
+from agentkit.messages.usage import FinishReason
+from agentkit.training.probe_msgs import REPLY, USER
+from agentkit.training.rendered_sample import RenderedSample
 from agentkit.training.text_spans import Span, skip_space
 
-__all__ = ["StopTokens", "find_missing_stops"]
+__all__ = ["StopTokens", "find_missing_stops", "find_stops_after_cut_off_replies"]
 
 _ADVICE: Final = (
     "Pass stop_tokens= with the texts of the tokens that end a reply (`eos_token_id` in generation_config.json). "
     "Pass an empty list to train replies without a stop token."
 )
 _MAX_TOKEN: Final = 100  # maximum length of a control token and the white space after it, in characters
-_USER: Final = Msg("user", "Userword", "user")
-_REPLY: Final = Msg("assistant", "Replyword", "assistant")
 _CALL: Final = Msg("assistant", [ToolUseBlock("abcde1234", "tool", {"word": "Callword"})], "assistant")
 _RESULT: Final = Msg("tool", [ToolResultBlock("abcde1234", "tool", "Resultword")], "system")
 
@@ -47,7 +49,7 @@ class StopTokens(NamedTuple):
 
 
 def find_missing_stops(
-    rendered: ReplySpans, trained: Sequence[Span], stop_tokens: Sequence[str] | None
+    rendered: RenderedSample, trained: Sequence[Span], stop_tokens: Sequence[str] | None
 ) -> StopTokens:
     """Finds stop tokens for the trained replies after which the template writes no stop token.
 
@@ -63,10 +65,10 @@ def find_missing_stops(
     """
     template, text, suffix, tokens = rendered.template, rendered.text, "", stop_tokens or ()
     stop, spans, losses = template.check().stop_token, list[Span](), list[tuple[str, str]]()
-    for index in rendered.all_replies:
+    for index in rendered.reply_indexes:
         msg = rendered.sample.msgs[index]
         end = _find_trained_end(rendered, index, trained)
-        if end is None or is_cut_off(msg) or index in (rendered.sample.tokens or {}):
+        if end is None or _is_cut_off(msg) or index in (rendered.sample.tokens or {}):
             continue
         position = skip_space(text, end)
         token = max((token for token in tokens if text.startswith(token, position)), key=len, default="")
@@ -85,7 +87,7 @@ def find_missing_stops(
     return StopTokens(spans, suffix, losses)
 
 
-def _find_trained_end(rendered: ReplySpans, index: int, trained: Sequence[Span]) -> int | None:
+def _find_trained_end(rendered: RenderedSample, index: int, trained: Sequence[Span]) -> int | None:
     """Returns the end of a reply. Returns None if the end is not trained, or if the reply has a stop token."""
     try:
         spans = rendered.find_reply_spans(index)
@@ -109,6 +111,31 @@ def _ends_with_control_token(template: ChatTemplate, text: str) -> bool:
     return pattern is not None and any(match.end() == len(text) for match in pattern.finditer(text))
 
 
+def find_stops_after_cut_off_replies(rendered: RenderedSample) -> list[Span]:
+    """Returns the spans of the stop tokens after replies that were cut off.
+
+    The template wrote these stop tokens, but the model did not write them.
+    """
+    indexes = [index for index in rendered.reply_indexes if _is_cut_off(rendered.sample.msgs[index])]
+    stop = rendered.template.check().stop_token if indexes else ""
+    spans: list[Span] = []
+    for index in indexes if stop else ():
+        try:
+            reply = rendered.find_reply_spans(index)[-1:]
+        except MessageError:  # later messages change this reply, so the reply is not trained
+            continue
+        for start, end in reply:
+            text = rendered.text[start:end].rstrip()
+            if text.endswith(stop):
+                spans.append((start + len(text) - len(stop), end))
+    return spans
+
+
+def _is_cut_off(msg: Msg) -> bool:
+    """Returns True if the model did not finish a reply, for example because of the limit of output tokens."""
+    return msg.metadata is not None and msg.finish_reason in (FinishReason.LENGTH, FinishReason.INTERRUPTED)
+
+
 @lru_cache(256)
 def _render_next_turn(template: ChatTemplate, has_calls: bool) -> str:
     """Returns the text that a template writes for the message after a reply.
@@ -117,11 +144,11 @@ def _render_next_turn(template: ChatTemplate, has_calls: bool) -> str:
 
     Returns an empty string if this text is unknown.
     """
-    reply, following = (_CALL, _RESULT) if has_calls else (_REPLY, _USER)
+    reply, following = (_CALL, _RESULT) if has_calls else (REPLY, USER)
     try:
         text, longer = (
             template.render(msgs, add_generation_prompt=False, validate=False).text
-            for msgs in ([_USER, reply], [_USER, reply, following])
+            for msgs in ([USER, reply], [USER, reply, following])
         )
     except AgentkitError:
         return ""

@@ -10,9 +10,9 @@ from agentkit.argument_checks import check_choice, check_int, check_option
 from agentkit.chat_templates.chat_template import ChatTemplate
 from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr
-from agentkit.training.omitted_content import check_calls, find_omitted_content
 from agentkit.training.recorded_tokens import splice_tokens
-from agentkit.training.reply_spans import ReplySpans
+from agentkit.training.rendered_sample import RenderedSample
+from agentkit.training.reply_losses import check_calls, find_reply_losses
 from agentkit.training.sample import Sample
 from agentkit.training.stop_tokens import find_missing_stops
 from agentkit.training.text_encoder import Encode, TokenizerLike, as_tokenizer
@@ -24,7 +24,7 @@ __all__ = ["Side", "TokenizedSample", "tokenize"]
 Side: TypeAlias = Literal["right", "left"]
 """Side on which the tokens of a long sample are removed."""
 
-IGNORED_LABEL: Final = -100
+_IGNORED_LABEL: Final = -100
 """Label of a token that is not trained. PyTorch's cross entropy ignores this label by default."""
 
 
@@ -150,15 +150,15 @@ def tokenize(
     if max_tokens is not None:
         check_int("max_tokens", max_tokens, 1)
     check_calls(sample, template, train_on)
-    tokenizer, rendered = as_tokenizer(encode), ReplySpans(sample, template)
+    tokenizer, rendered = as_tokenizer(encode), RenderedSample(sample, template)
     trained = find_trained_spans(rendered, train_on, train_thinking, train_generation_prompt)
     stops = find_missing_stops(rendered, trained, stop_tokens)
-    losses = [*find_omitted_content(rendered, trained, train_on, train_thinking), *stops.losses]
+    losses = [*find_reply_losses(rendered, trained, train_on, train_thinking), *stops.losses]
     trained = merge_spans([*trained, *stops.spans]) if stops.spans else trained
     ids, spans = splice_tokens(rendered, trained, tokenizer, train_thinking, suffix=stops.suffix)
     if max_tokens is not None and len(ids) > max_tokens:
         ids, spans = _truncate(ids, spans, max_tokens, side, _find_eos(template, tokenizer.encode))
-    return _build(ids, spans, losses)
+    return _create_tokenized(ids, spans, losses)
 
 
 def _check_stop_tokens(stop_tokens: object) -> None:
@@ -170,8 +170,8 @@ def _check_stop_tokens(stop_tokens: object) -> None:
             raise OptionError(f"stop_tokens[{index}]", "the text is empty", advice)
 
 
-def _build(ids: list[int], spans: list[Span], losses: list[tuple[str, str]]) -> TokenizedSample:
-    mask, labels = [0] * len(ids), [IGNORED_LABEL] * len(ids)
+def _create_tokenized(ids: list[int], spans: list[Span], losses: list[tuple[str, str]]) -> TokenizedSample:
+    mask, labels = [0] * len(ids), [_IGNORED_LABEL] * len(ids)
     for start, end in spans:
         mask[start:end] = [1] * (end - start)
         labels[start:end] = ids[start:end]

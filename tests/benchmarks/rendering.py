@@ -19,7 +19,7 @@ from typing import Any, Final
 from agentkit import Msg, TextBlock, Tool, ToolResultBlock, ToolUseBlock, dump_messages
 from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
-from agentkit.chat_templates.template_messages import write_messages, write_tools
+from agentkit.chat_templates.template_messages import convert_messages, convert_tools
 from agentkit.errors import AgentkitError
 from agentkit.jinja_environments import chat_rendering
 from tests.benchmarks.imports import measure_import
@@ -154,7 +154,7 @@ def _is_equal(template: ChatTemplate, has_tools: bool) -> bool:
     from jinja2 import TemplateError
 
     tools, msgs = _TOOLS if has_tools else [], build_msgs(4, has_tools)
-    messages, declared = write_messages(msgs).messages, write_tools(tools)
+    messages, declared = convert_messages(msgs).messages, convert_tools(tools)
     try:
         actual = render_with_agentkit(template, tools, msgs)
     except AgentkitError:
@@ -175,7 +175,7 @@ def time_renders(
 ) -> dict[str, Samples]:
     """Times renderings of new messages, with the compiled template or with the first use of the template."""
     tools = _TOOLS if has_tools else []
-    messages, declared = write_messages(build_msgs(turns, has_tools)).messages, write_tools(tools)
+    messages, declared = convert_messages(build_msgs(turns, has_tools)).messages, convert_tools(tools)
     ours, theirs = render_with_agentkit, render_with_transformers
     if is_first:
         ours, theirs = _render_first, _render_first_with_transformers  # type: ignore[assignment]
@@ -189,9 +189,9 @@ def time_renders(
 def time_loop(template: ChatTemplate, turns: int, has_tools: bool, rounds: int) -> dict[str, Samples]:
     """Times a loop that renders the conversation after each message of a user and each tool result."""
     tools = _TOOLS if has_tools else []
-    msgs, declared = build_msgs(turns, has_tools), write_tools(tools)
+    msgs, declared = build_msgs(turns, has_tools), convert_tools(tools)
     ends = [index + 1 for index, msg in enumerate(msgs) if msg.role == "user"]
-    steps = [write_messages(msgs[:end]).messages for end in ends]
+    steps = [convert_messages(msgs[:end]).messages for end in ends]
 
     def run_agentkit(msgs: list[Msg]) -> None:
         for end in ends:
@@ -229,7 +229,7 @@ def time_processes(template: ChatTemplate, turns: int) -> dict[str, Samples]:
         contents = {
             "template.jinja": template.jinja or "",
             "agentkit.json": json.dumps(dump_messages(msgs)),
-            "transformers.json": json.dumps(write_messages(msgs).messages),
+            "transformers.json": json.dumps(convert_messages(msgs).messages),
         }
         for file, content in contents.items():
             Path(folder, file).write_text(content, "utf-8")

@@ -12,7 +12,7 @@ import pytest
 
 from agentkit import ChatModel, FinishReason, ModelError, Msg, Tool
 from agentkit.chat_templates import ChatTemplate
-from agentkit.chat_templates.template_messages import write_messages, write_tools
+from agentkit.chat_templates.template_messages import convert_messages, convert_tools
 from agentkit_openai import OpenAIChatStreamParser
 from tests.cases import each_case
 from tests.conformance.llama_cpp import TEXT_AFTER_RESULT, TEXT_AFTER_THINKING, TEXT_REPLY, LlamaServer, run_server
@@ -64,11 +64,11 @@ def create_model(
 
 def write_body(msgs: list[Msg], tools: list[Tool]) -> dict[str, Any]:
     """Returns a Chat Completions request with the messages that the template gets."""
-    messages = write_messages(msgs).messages
+    messages = convert_messages(msgs).messages
     for message in messages:
         for tool_call in message.get("tool_calls", ()):
             tool_call["function"]["arguments"] = json.dumps(tool_call["function"]["arguments"])
-    return {"messages": messages, **({"tools": write_tools(tools)} if tools else {})}
+    return {"messages": messages, **({"tools": convert_tools(tools)} if tools else {})}
 
 
 @each_case("tools", [[], [LOOK]])

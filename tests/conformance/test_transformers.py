@@ -26,7 +26,8 @@ from agentkit import (
 )
 from agentkit.chat_templates import ChatTemplate
 from agentkit.chat_templates.builtin_templates import BUILTIN_NAMES
-from agentkit.jinja_environments.chat_rendering import ChatVariables, render_chat
+from agentkit.jinja_environments.chat_rendering import render_chat
+from agentkit.jinja_environments.chat_variables import ChatVariables
 from agentkit.messages.blocks import Block
 from agentkit.messages.message import Role
 from tests.conformance.training_packages import find_package

@@ -18,7 +18,8 @@ from unittest.mock import patch
 
 from agentkit.errors import TemplateError
 from agentkit.jinja_environments import limits
-from agentkit.jinja_environments.chat_rendering import ChatVariables, render_chat
+from agentkit.jinja_environments.chat_rendering import render_chat
+from agentkit.jinja_environments.chat_variables import ChatVariables
 from agentkit.jinja_environments.functions import create_clock
 from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentkit import Msg, TemplateError, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.chat_templates import ChatTemplate
-from agentkit.jinja_environments import limits, loop_recorder, message_views
+from agentkit.jinja_environments import limits, loop_recorder, recorded_messages
 from agentkit.jinja_environments.prefix_rendering import PrefixRenderer
 from tests.cases import each_case
 from tests.profiles import examples
@@ -105,7 +105,7 @@ def _count_iterations(template: ChatTemplate, msgs: list[Msg]) -> int:
     """Returns how many iterations of loops over messages run for all prefixes of a conversation."""
     positions: list[object] = []
 
-    class Position(message_views.LoopPosition):
+    class Position(recorded_messages.LoopPosition):
         def __init__(self, items: Any, index0: int) -> None:
             positions.append(items)
             super().__init__(items, index0)

@@ -19,6 +19,7 @@ from agentkit import (
     MessageError,
     Msg,
     OptionError,
+    TemplateError,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -143,6 +144,17 @@ def test_a_block_does_not_have_the_weight_of_a_text_that_the_template_moves() ->
     assert list_trained(tokenize(sample, template, encode)) == [call, "<|wait|>"]
 
 
+def test_a_block_of_a_user_is_trained_if_the_template_refuses_the_prompt_of_the_reply() -> None:
+    refusal = "{%- if messages | length == 1 %}{{ raise_exception('no reply') }}{% endif %}"
+    template = ChatTemplate(
+        refusal + (UNMARKED.jinja or ""), name="refusal", special_tokens={"eos_token": "<|im_end|>"}
+    )
+    msgs = [Msg("Bob", [TextBlock("Here?"), TextBlock("Where?")], "user"), MSGS[4]]
+    assert train(msgs, template, [[0, 1], 0]) == ["\nWhere?"]
+    with pytest.raises(TemplateError, match="no reply"):
+        train(msgs, template, [[0, 1], None])
+
+
 def test_a_block_without_text_does_not_change_the_weights_of_others() -> None:
     template = ChatTemplate.from_tags({"user": ("U: ", "\n"), "assistant": ("A: ", "</s>")})
     msgs = [MSGS[1], Msg("Friday", [TextBlock("a"), TextBlock("b"), ThinkingBlock("Hm.")], "assistant")]
@@ -204,11 +216,19 @@ def test_texts_that_repeat_a_tag_change_no_mask(texts: tuple[str, str]) -> None:
     assert train(msgs, template, train_generation_prompt=True, stop_tokens=[]) == [f"A: {texts[1]}\n"]
 
 
-@each_case("name", ["tools", "validate", "add_generation_prompt", "continue_final_message"])
+@each_case("name", ["tools", "validate", "add_generation_prompt", "continue_final_message", "strftime_now"])
 def test_variables_of_a_row_cannot_be_options(name: str) -> None:
     sample = Sample(MSGS, extra={"chat_template_kwargs": {name: None}})
     with pytest.raises(MessageError, match=f"extra.chat_template_kwargs.{name}: `tokenize` sets"):
         tokenize(sample, MARKED, encode)
+
+
+def test_the_clock_of_a_row_is_replaced_by_now() -> None:
+    sample = Sample(MSGS, extra={"chat_template_kwargs": {"strftime_now": None}})
+    with pytest.raises(
+        MessageError, match=r"^extra\.chat_template_kwargs\.strftime_now: .* Pass the time as `now`\."
+    ):
+        split_rewritten(sample, UNMARKED)
 
 
 def test_the_time_of_a_sample_is_iso_text() -> None:

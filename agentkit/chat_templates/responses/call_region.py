@@ -7,6 +7,9 @@ There are three formats of regions (`CallFormat`):
 - The text is the JSON text of one call, or of a list of calls: `{"name": "f", "arguments": {}}` (`qwen3`,
   `mistral`). The arguments of the first call are added while they arrive, if the text begins with the name.
 - The text has any other format, such as tags (`qwen3_coder`, `glm`). The calls are added when the region ends.
+
+Arguments that are invalid JSON are added as text. `block_builder` (in `agentkit.replies`) stores this text as
+`raw_input`.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from agentkit.chat_templates.responses.argument_casts import cast_arguments
+from agentkit.chat_templates.responses.argument_types import cast_arguments
 from agentkit.chat_templates.responses.reply_call_ids import ReplyCallIds
 from agentkit.chat_templates.responses.response_fields import ResponseField
 from agentkit.chat_templates.responses.response_regions import SpaceStripper, parse_value

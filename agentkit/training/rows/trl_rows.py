@@ -20,7 +20,7 @@ from agentkit.training.rows.row_format import RowFormat, create_format_error
 from agentkit.training.rows.row_tools import dump_tools_column
 from agentkit.training.rows.row_values import is_missing, refuse
 from agentkit.training.rows.sharegpt_rows import read_sharegpt
-from agentkit.training.sample import MessageWeight, Sample, is_reply
+from agentkit.training.sample import MessageWeight, Sample, is_reply, list_reply_indexes
 
 __all__ = ["TRL"]
 
@@ -63,7 +63,7 @@ def _has_completions(first: Sample) -> bool:
 
     This is the case if the first sample has a weight for a reply, and messages before each trained reply.
     """
-    if all(first.get_weight(index) is None for index in _list_replies(first)):
+    if all(first.get_weight(index) is None for index in list_reply_indexes(first.msgs)):
         return False
     return 0 not in _list_trained(first)
 
@@ -99,12 +99,8 @@ def _write_completions(sample: Sample, writer: ChatMessageWriter) -> list[dict[s
     ]
 
 
-def _list_replies(sample: Sample) -> list[int]:
-    return [index for index, msg in enumerate(sample.msgs) if is_reply(msg)]
-
-
 def _list_trained(sample: Sample) -> list[int]:
-    return [index for index in _list_replies(sample) if sample.get_weight(index) != 0]
+    return [index for index in list_reply_indexes(sample.msgs) if sample.get_weight(index) != 0]
 
 
 class _TRLFormat(RowFormat):

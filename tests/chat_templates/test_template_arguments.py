@@ -9,7 +9,7 @@ import pytest
 
 from agentkit import Msg, OptionError
 from agentkit.chat_templates import ChatTemplate
-from agentkit.chat_templates.template_lookup import find_template
+from agentkit.chat_templates.template_arguments import find_template
 from tests.cases import each_case
 from tests.chat_templates.test_template_files import write_gguf
 

@@ -1,4 +1,4 @@
-"""`ReplySpans`: finds the texts of messages in the text of a sample.
+"""`RenderedSample`: finds the texts of messages in the text of a sample.
 
 A template with `{% generation %}` blocks marks the replies. For other templates, two shorter conversations are
 rendered for each reply. The first is the prompt that the model received: the messages before the reply, with a
@@ -15,13 +15,12 @@ from typing import Final, NamedTuple, NoReturn
 
 from agentkit.errors import MessageError, TemplateError
 from agentkit.messages.message import Msg
-from agentkit.messages.usage import FinishReason
 from agentkit.tools.tool import ToolLike
 from agentkit.training.generation_prompt import locate_generation_prompt
 from agentkit.training.sample_text import ReplyPrompt, SampleText
 from agentkit.training.text_spans import Span, skip_space
 
-__all__ = ["ReplySpans", "is_cut_off"]
+__all__ = ["RenderedSample"]
 
 _ADVICE: Final = (
     "Pass each sample that split_rewritten() returns, pass the formatter to samples_from_log(), or use a template "
@@ -43,10 +42,14 @@ class _ReplySpan(NamedTuple):
 
 
 @dataclass
-class ReplySpans(SampleText):
+class RenderedSample(SampleText):
     """Rendered sample with methods that find messages and replies in its text."""
 
     _span_cache: dict[int, _ReplySpan] = field(default_factory=dict[int, "_ReplySpan"], init=False, repr=False)
+    _tail_cache: dict[int, tuple[int, str]] = field(
+        default_factory=dict[int, tuple[int, str]], init=False, repr=False
+    )
+    """Maps the index of a message to the position and the text of the last characters up to this message."""
 
     @cached_property
     def generation_spans(self) -> tuple[Span, ...]:
@@ -54,7 +57,7 @@ class ReplySpans(SampleText):
 
         Empty if the template has no such blocks, or if `text` is not the rendered conversation.
         """
-        if self.text is not self.rendering.text:
+        if not self.is_rendered_conversation:
             return ()
         spans = [span for span in self.rendering.spans if span[0] < span[1]]
         if spans and self.template.check().ends_with_stop_token is False:
@@ -65,7 +68,7 @@ class ReplySpans(SampleText):
         stop, position = self.template.check().stop_token, skip_space(self.text, end)
         return position + len(stop) if stop and self.text.startswith(stop, position) else end
 
-    def replace_msgs(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] | None = None) -> ReplySpans:
+    def replace_msgs(self, msgs: Sequence[Msg], tools: Sequence[ToolLike] | None = None) -> RenderedSample:
         """Returns a rendered sample with other messages. The new sample has no weights and no token ids.
 
         Args:
@@ -74,22 +77,29 @@ class ReplySpans(SampleText):
         """
         declared = self.sample.tools if tools is None else tools
         sample = replace(self.sample, msgs=msgs, tools=declared, weights=None, tokens=None)
-        return ReplySpans(sample, self.template)
+        return RenderedSample(sample, self.template)
 
     # -- replies -----------------------------------------------------------------------------------------------
 
-    def find_all_replies(self) -> list[Span]:
+    def find_all_reply_spans(self) -> list[Span]:
         """Returns the spans of the replies of all agents, without the generation prompts.
 
         Raises:
             MessageError: The text of a reply cannot be found.
         """
         if self.generation_spans:
-            return [self._cut_generation_prompt(span) for span in self.generation_spans]
-        self.find_from_last(self.all_replies)
-        return [span for index in self.all_replies for span in self.find_reply_spans(index)]
+            return [self._exclude_generation_prompt(span) for span in self.generation_spans]
+        self.cache_spans_from_last(self.reply_indexes)
+        return [span for index in self.reply_indexes for span in self.find_reply_spans(index)]
 
-    def find_from_last(self, indexes: Sequence[int]) -> None:
+    def try_find_all_reply_spans(self) -> list[Span]:
+        """Returns the spans of the replies of all agents. Empty if a reply cannot be found."""
+        try:
+            return self.find_all_reply_spans()
+        except MessageError:  # later messages change the text of earlier messages
+            return []
+
+    def cache_spans_from_last(self, indexes: Sequence[int]) -> None:
         """Finds and caches the spans of replies, from the last reply to the first, until a reply cannot be found.
 
         This order is fast, because a rendering of fewer messages reuses parts of a rendering of more messages (see
@@ -97,7 +107,7 @@ class ReplySpans(SampleText):
         """
         for index in reversed(indexes) if not self.generation_spans else ():
             try:
-                self._find_span(index)
+                self._find_reply_span(index)
             except (MessageError, TemplateError):
                 break
 
@@ -110,13 +120,13 @@ class ReplySpans(SampleText):
             MessageError: The text of the reply cannot be found.
         """
         if not self.generation_spans:
-            return [self._find_span(index).span]
-        if len(self.generation_spans) == len(self.all_replies):
-            return [self._cut_generation_prompt(self.generation_spans[self.all_replies.index(index)])]
-        start, end = self.find_message(index)
-        return [self._cut_generation_prompt(span) for span in self.generation_spans if start <= span[0] < end]
+            return [self._find_reply_span(index).span]
+        if len(self.generation_spans) == len(self.reply_indexes):
+            return [self._exclude_generation_prompt(self.generation_spans[self.reply_indexes.index(index)])]
+        start, end = self.find_message_span(index)
+        return [self._exclude_generation_prompt(span) for span in self.generation_spans if start <= span[0] < end]
 
-    def find_written_reply(self, index: int) -> list[Span]:
+    def find_changed_reply_spans(self, index: int) -> list[Span]:
         """Returns the spans of a reply, even if later messages changed the text of the reply.
 
         Raises:
@@ -129,21 +139,21 @@ class ReplySpans(SampleText):
                 raise
             start, end = self.loop_spans[index]
             length = self._cut_after_stop(self.text[start:end])
-            return [self._cut_generation_prompt((start, end if length is None else start + length))]
+            return [self._exclude_generation_prompt((start, end if length is None else start + length))]
 
-    def _cut_generation_prompt(self, span: Span) -> Span:
+    def _exclude_generation_prompt(self, span: Span) -> Span:
         if self.template.tags is not None:  # templates with `tags` include the generation prompt in the reply
             start = span[0] + len(self.generation_prompts[0] if self.generation_prompts else "")
             return (start, span[1]) if start <= span[1] else span
-        prompt = locate_generation_prompt(self.text, span[0], self.generation_prompts)
-        return (prompt[1], span[1]) if prompt and prompt[1] <= span[1] else span
+        prompt_span = locate_generation_prompt(self.text, span[0], self.generation_prompts)
+        return (prompt_span[1], span[1]) if prompt_span and prompt_span[1] <= span[1] else span
 
-    def add_generation_prompt(self, span: Span) -> Span:
+    def include_generation_prompt(self, span: Span) -> Span:
         """Returns the span of a reply together with its generation prompt, if there is one."""
-        prompt = locate_generation_prompt(self.text, span[0], self.generation_prompts)
-        return (prompt[0], span[1]) if prompt else span
+        prompt_span = locate_generation_prompt(self.text, span[0], self.generation_prompts)
+        return (prompt_span[0], span[1]) if prompt_span else span
 
-    def _find_span(self, index: int) -> _ReplySpan:
+    def _find_reply_span(self, index: int) -> _ReplySpan:
         """Finds the span of a reply by rendering two shorter conversations.
 
         Raises:
@@ -153,7 +163,7 @@ class ReplySpans(SampleText):
             return self._span_cache[index]
         if not index:
             prompt: ReplyPrompt | None = self._find_first_prompt()
-        elif index == len(self.sample.msgs) - 1 and self.text is self.rendering.text:
+        elif index == len(self.sample.msgs) - 1 and self.is_rendered_conversation:
             prompt = self.last_prompt
         else:
             prompt = self.find_prompt(self.text, index)
@@ -161,16 +171,16 @@ class ReplySpans(SampleText):
             self._refuse_rewritten(index)
         start, end = prompt.end, self._find_end(index)
         length = self._cut_after_stop(self.text[start:end])
-        span = self._cut_generation_prompt((start, end if length is None else start + length))
+        span = self._exclude_generation_prompt((start, end if length is None else start + length))
         self._span_cache[index] = result = _ReplySpan(span, prompt.is_served)
         return result
 
     def _find_first_prompt(self) -> ReplyPrompt:
-        prompt = next((prompt for prompt in self.generation_prompts if prompt in self.text), None)
-        if prompt is None:
+        generation_prompt = next((item for item in self.generation_prompts if item in self.text), None)
+        if generation_prompt is None:
             reason = "the conversation starts with a reply, and the template does not mark replies"
             self._refuse(0, reason, "Use a template that marks replies with {% generation %} blocks.")
-        return ReplyPrompt(self.text.index(prompt) + len(prompt), is_served=True)
+        return ReplyPrompt(self.text.index(generation_prompt) + len(generation_prompt), is_served=True)
 
     def _cut_after_stop(self, text: str) -> int | None:
         """Returns the length of a text up to and including the stop token at its end.
@@ -187,8 +197,8 @@ class ReplySpans(SampleText):
 
     # -- messages ----------------------------------------------------------------------------------------------
 
-    def find_message(self, index: int) -> Span:
-        """Returns the span of a message, with the header and the end token that the template writes.
+    def find_message_span(self, index: int) -> Span:
+        """Returns the span of a message, with the header and the stop token that the template writes.
 
         Raises:
             MessageError: The text of the message cannot be found.
@@ -206,12 +216,12 @@ class ReplySpans(SampleText):
         end = self.find_prefix_end(self.text, index + 1)
         if end is not None:
             return end
-        text = self._render_end(index)
+        text = self._render_through(index)
         if not self.text.startswith(text):
             self._refuse_rewritten(index)
         return len(text)
 
-    def _render_end(self, index: int) -> str:
+    def _render_through(self, index: int) -> str:
         """Returns the text of the messages up to and including a message.
 
         Removes white space, the eos token and the bos token from the end, because some templates write them only
@@ -222,14 +232,14 @@ class ReplySpans(SampleText):
             text = text.removesuffix(self.template.special_tokens.get(name) or "").rstrip()
         return text
 
-    def _has_tail(self, index: int) -> bool:
+    def _keeps_tail(self, longer_sample: RenderedSample, index: int) -> bool:
         """Returns True if later messages did not change the last characters of the text up to a message.
 
         The function compares only the last characters, which is faster than `_find_end`.
         """
-        tails = (self.longer_sample or self)._tail_cache
+        tails = longer_sample._tail_cache
         if index not in tails:
-            text = self._render_end(index)
+            text = self._render_through(index)
             start = max(len(text) - _TAIL, 0)
             tails[index] = start, text[start:]
         position, tail = tails[index]
@@ -254,45 +264,12 @@ class ReplySpans(SampleText):
 
     def is_unchanged(self, index: int) -> bool:
         """Returns True if later messages change neither the text of a reply nor the text before the reply."""
-        if self.longer_sample is not None and not self._has_tail(index):
+        if self.longer_sample is not None and not self._keeps_tail(self.longer_sample, index):
             return False
         try:
             if index:
-                return self._find_span(index).has_served_prompt
+                return self._find_reply_span(index).has_served_prompt
             self._find_end(index)
         except MessageError:
             return False
         return True
-
-    # -- parts -------------------------------------------------------------------------------------------------
-
-    def list_replies(self) -> list[Span]:
-        """Returns the spans of the replies of all agents. Empty if a reply cannot be found."""
-        try:
-            return self.find_all_replies()
-        except MessageError:  # later messages change the text of earlier messages
-            return []
-
-    def find_unwritten_stops(self) -> list[Span]:
-        """Returns the spans of the stop tokens after replies that were cut off.
-
-        The template wrote these stop tokens, but the model did not write them.
-        """
-        indexes = [index for index in self.all_replies if is_cut_off(self.sample.msgs[index])]
-        stop = self.template.check().stop_token if indexes else ""
-        spans: list[Span] = []
-        for index in indexes if stop else ():
-            try:
-                reply = self.find_reply_spans(index)[-1:]
-            except MessageError:  # later messages change this reply, so the reply is not trained
-                continue
-            for start, end in reply:
-                text = self.text[start:end].rstrip()
-                if text.endswith(stop):
-                    spans.append((start + len(text) - len(stop), end))
-        return spans
-
-
-def is_cut_off(msg: Msg) -> bool:
-    """Returns True if the model did not finish a reply, for example because of the limit of output tokens."""
-    return msg.metadata is not None and msg.finish_reason in (FinishReason.LENGTH, FinishReason.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""`find_omitted_content`: finds the content of trained replies that a chat template did not write.
+"""`find_reply_losses`: finds the content of trained replies that a chat template did not write.
 
 `check_calls` refuses the samples whose trained tool calls a chat template does not write.
 """
@@ -17,12 +17,12 @@ from agentkit.messages.blocks import Block
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.training.block_spans import get_block_text
-from agentkit.training.reply_spans import ReplySpans
+from agentkit.training.rendered_sample import RenderedSample
 from agentkit.training.sample import Sample, is_reply
 from agentkit.training.text_spans import Span
-from agentkit.training.trained_spans import TrainOn, list_selected_replies
+from agentkit.training.trained_spans import TrainOn, select_reply_indexes
 
-__all__ = ["check_calls", "find_omitted_content"]
+__all__ = ["check_calls", "find_reply_losses"]
 
 _REASON: Final = "the chat template does not write this content of a trained reply"
 
@@ -42,12 +42,13 @@ def check_calls(sample: Sample, template: ChatTemplate, train_on: TrainOn) -> No
             raise MessageError(f"msgs[{index}]", reason, advice)
 
 
-def find_omitted_content(
-    rendered: ReplySpans, trained: Sequence[Span], train_on: TrainOn, train_thinking: bool
+def find_reply_losses(
+    rendered: RenderedSample, trained: Sequence[Span], train_on: TrainOn, train_thinking: bool
 ) -> Iterator[tuple[str, str]]:
     """Yields the place and the reason for each block of a trained reply that is not in the trained text.
 
     Texts that the template wrote in a different form, such as with other white space, can also be reported.
+    `RenderedChat.omitted` has the omitted blocks of all messages, and not only of trained replies.
 
     Args:
         rendered: Rendered sample.
@@ -80,7 +81,7 @@ def _list_trained_blocks(sample: Sample, train_on: TrainOn) -> Iterator[tuple[in
 
     Replies with recorded token ids are omitted.
     """
-    selected = {*list_selected_replies(sample, train_on)}
+    selected = {*select_reply_indexes(sample, train_on)}
     for index, msg in enumerate(sample.msgs):
         if not is_reply(msg) or index in (sample.tokens or {}):
             continue

@@ -1,4 +1,4 @@
-"""`inspect_template`: renders small conversations to find the features of a chat template."""
+"""`TemplateProbe`: renders small conversations, and tests one feature of a chat template at a time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.chat_templates.probe_messages import (
     CALL,
     CALL_WITH_TEXT,
-    LONG_CALL,
-    LONG_RESULT,
     REPLY,
     RESULT,
-    SECOND_RESULT,
     SYSTEM,
     THINKING,
     TOOL,
-    TWO_CALLS,
     USER,
     USER_WITH_PARTS,
     create_message,
@@ -28,67 +24,18 @@ from agentkit.chat_templates.probe_messages import (
     has_words,
 )
 from agentkit.chat_templates.template_messages import adapt_message
-from agentkit.chat_templates.template_report import TemplateReport
 from agentkit.errors import AgentkitError
-from agentkit.jinja_environments.chat_rendering import ChatVariables, Rendering
+from agentkit.jinja_environments.chat_rendering import Rendering
+from agentkit.jinja_environments.chat_variables import ChatVariables
 from agentkit.jinja_environments.functions import create_clock
 from agentkit.jinja_environments.limits import max_steps_variable
 
 if TYPE_CHECKING:
-    from agentkit.chat_templates.chat_template import ChatTemplate
     from agentkit.chat_templates.template_sources import TemplateSources
 
-__all__ = ["TemplateProbe", "inspect_template"]
-
+__all__ = ["TemplateProbe"]
 
 _MAX_STEPS: Final = 5_000_000  # maximum number of steps of one rendering of a small conversation
-
-
-def inspect_template(template: ChatTemplate) -> TemplateReport:
-    """Renders small conversations, and returns the features of the template."""
-    probe = template.probe
-    marks_spans, stop_token, ends_with_stop_token = probe.inspect_reply_end()
-    losses = None if template.response_template is None else _find_losses(probe, template.response_template)
-    return TemplateReport(
-        system=probe.writes_system,
-        several_system=probe.writes(
-            [SYSTEM, create_message("system", "Otherword"), USER], "Systemword", "Otherword"
-        ),
-        late_system=probe.writes_late_system(),
-        consecutive_roles=probe.writes([USER, create_message("user", "Otherword")], "Userword", "Otherword")
-        and probe.writes([USER, REPLY, create_message("assistant", "Otherword"), USER], "Replyword", "Otherword"),
-        assistant_first=probe.writes_assistant_first(),
-        needs_user=probe.needs_user(),
-        named_roles=probe.find_named_roles(),
-        generation_prompt=probe.render_text([USER]) != probe.render_text([USER], add_generation_prompt=True),
-        tools=probe.writes([USER], "probe_tool", tools=[TOOL]) and probe.writes([USER], "Toolword", tools=[TOOL]),
-        calls=probe.writes_calls,
-        parallel_calls=probe.writes([USER, TWO_CALLS, RESULT, SECOND_RESULT], "Firstword", "Secondword"),
-        call_texts=not probe.writes_calls or probe.writes_call_texts,
-        call_thinking_and_text=probe.writes_call_thinking_and_text(),
-        any_call_id=probe.writes([USER, LONG_CALL, LONG_RESULT], "Firstword")
-        or not probe.writes([USER, CALL, RESULT], "Firstword"),
-        results=probe.writes_results,
-        thinking=probe.writes_thinking,
-        call_thinking=probe.writes_call_thinking,
-        earlier_thinking=probe.writes([USER, THINKING, USER, REPLY], "Thinkingword"),
-        parts=probe.render_text([USER_WITH_PARTS]) == probe.render_text([USER]),
-        needs_parts=probe.needs_parts,
-        media=frozenset(kind for kind in ("image", "audio", "video") if probe.find_placeholder(kind)),
-        trims=probe.trims(),
-        extends_prefix=probe.extends_prefix(),
-        marks_spans=marks_spans,
-        ends_with_stop_token=ends_with_stop_token,
-        stop_token=stop_token,
-        reads_clock=probe.reads_clock(),
-        round_trip_losses=losses,
-    )
-
-
-def _find_losses(probe: TemplateProbe, spec: Mapping[str, Any]) -> frozenset[str] | None:
-    from agentkit.chat_templates.round_trips import find_round_trip_losses
-
-    return find_round_trip_losses(probe, spec)
 
 
 def _count_equal(first: str, second: str) -> int:
@@ -105,18 +52,18 @@ class TemplateProbe:
     @cached_property
     def needs_parts(self) -> bool:
         """True if the template requires the content of messages as a list of parts."""
-        if self._writes_plain([USER], "Userword"):
+        if self._writes_if_adapted([USER], "Userword"):
             return False
-        return self._writes_plain([USER_WITH_PARTS], "Userword")
+        return self._writes_if_adapted([USER_WITH_PARTS], "Userword")
 
     @cached_property
     def needs_text_arguments(self) -> bool:
         """True if the template requires the arguments of tool calls as JSON text."""
         messages = [USER, CALL, RESULT]
-        if self._writes_plain(messages, "Firstword", needs_parts=self.needs_parts):
+        if self._writes_if_adapted(messages, "Firstword", needs_parts=self.needs_parts):
             return False
         word = '{"word": "Firstword"}'
-        return self._writes_plain(messages, word, needs_parts=self.needs_parts, needs_text_arguments=True)
+        return self._writes_if_adapted(messages, word, needs_parts=self.needs_parts, needs_text_arguments=True)
 
     def writes_block(self, type_: str) -> bool:
         """Returns True if the template can write blocks of the type `type_`.
@@ -217,7 +164,7 @@ class TemplateProbe:
         messages = [USER, {**CALL_WITH_TEXT, "reasoning_content": "Thinkingword"}, RESULT]
         return self.writes(messages, "Besideword") and self.writes(messages, "Thinkingword")
 
-    def _writes_plain(
+    def _writes_if_adapted(
         self,
         messages: Sequence[Mapping[str, Any]],
         word: str,
@@ -225,7 +172,7 @@ class TemplateProbe:
         needs_text_arguments: bool = False,
     ) -> bool:
         adapted = [adapt_message(message, needs_parts, needs_text_arguments) for message in messages]
-        return word in (self._render(adapted) or Rendering("")).text
+        return word in (self._render_adapted(adapted) or Rendering("")).text
 
     def render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
         """Renders messages. Returns None if the template refuses them.
@@ -234,24 +181,30 @@ class TemplateProbe:
         """
         has_calls = any("tool_calls" in message for message in messages)
         needs_text_arguments = has_calls and self.needs_text_arguments
-        return self._render(
+        return self._render_adapted(
             [adapt_message(item, self.needs_parts, needs_text_arguments) for item in messages], **others
         )
 
-    def _render(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> Rendering | None:
-        template = self._template
-        tools = others.pop("tools", None)
-        has_prompt, source = others.pop("add_generation_prompt", False), others.pop("source", None)
-        variables = {**template.special_tokens, **others}
-        limit = max_steps_variable.set(_MAX_STEPS)
+    def _render_adapted(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        source: str | None = None,
+        **others: Any,
+    ) -> Rendering | None:
+        template, others = self._template, {**self._template.special_tokens, **others}
+        token = max_steps_variable.set(_MAX_STEPS)
         try:
             if source is None:
                 source = template.choose_source(None, tools is not None)
-            return template.render_variables(source, ChatVariables(messages, tools, None, has_prompt, variables))
+            chat = ChatVariables(messages, tools, None, add_generation_prompt, others)
+            return template.render_variables(source, chat)
         except AgentkitError:
             return None
         finally:
-            max_steps_variable.reset(limit)
+            max_steps_variable.reset(token)
 
     def render_text(self, messages: Sequence[Mapping[str, Any]], **others: Any) -> str | None:
         """Returns the rendered text of messages. Returns None if the template refuses them."""
