@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from agentkit.chat_templates.rendered_chat import OmittedBlock
-from agentkit.chat_templates.template_messages import BlockText
+from agentkit.chat_templates.template_messages import CALL_TYPES, BlockText
 from agentkit.errors import TemplateError
 from agentkit.ledger.places import BlockPath
 from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock
@@ -52,7 +52,9 @@ def find_omitted_texts(
     omitted, is_certain = _search_texts(text, block_texts, never_written, source)
     if is_certain:
         return omitted
-    paths = dict.fromkeys(path for path, content, type_ in block_texts if type_ != "tool_use" and content.strip())
+    paths = dict.fromkeys(
+        path for path, content, type_ in block_texts if type_ not in CALL_TYPES and content.strip()
+    )
     used = set(text)
     unused = (mark for mark in map(chr, chain(*_PRIVATE_USE)) if mark not in used)
     marks = dict(zip(paths, unused, strict=False))
@@ -93,7 +95,7 @@ def _search_texts(
             # A missing text is searched for only once: searches are slow, and many blocks have the same tool name.
             missing.add(content)
             omitted.append(OmittedBlock(path, _REASON))
-        if is_certain and type_ != "tool_use":
+        if is_certain and type_ not in CALL_TYPES:
             is_certain = not (is_elsewhere or (len(content) <= _SHORT and _is_common(content, type_, source)))
     return omitted, is_certain
 

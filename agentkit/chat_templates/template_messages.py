@@ -18,11 +18,15 @@ from agentkit.messages.message import Msg
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import Tool, declare_tool
 
-__all__ = ["BlockText", "ConvertedMessages", "adapt_message", "convert_messages", "convert_tools"]
+__all__ = ["CALL_TYPES", "BlockText", "ConvertedMessages", "adapt_message", "convert_messages", "convert_tools"]
 
 _LONGEST_TOKEN: Final = 200
 """Maximum length of the first part of a control token that is split between two texts, in characters."""
 
+_FURTHER_CALL: Final = "further tool_use"
+"""Type in a `BlockText` of a tool call that follows another tool call of the same message."""
+CALL_TYPES: Final = frozenset({"tool_use", _FURTHER_CALL})
+"""Types of tool calls in a `BlockText`."""
 
 BlockText: TypeAlias = tuple[BlockPath, str, str]
 """Path of a block, its text and its type."""
@@ -121,8 +125,9 @@ class _MessageConverter:
                     if block.raw_is_broken:
                         self._omit(path, "`raw_input` omitted: it is not the JSON text of `input`")
                     function = {"name": block.name, "arguments": block.copy_input()}
+                    type_ = _FURTHER_CALL if self.calls else block.type
                     self.calls.append({"type": "function", "id": block.id, "function": function})
-                    self.converted.texts.append((path, block.name, block.type))
+                    self.converted.texts.append((path, block.name, type_))
                 case "image" | "audio" | "video" | "document":
                     self._add_media(block, path)
                 case "opaque" | "invalid":

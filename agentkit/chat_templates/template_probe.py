@@ -14,9 +14,11 @@ from agentkit.chat_templates.probe_messages import (
     CALL_WITH_TEXT,
     REPLY,
     RESULT,
+    SECOND_RESULT,
     SYSTEM,
     THINKING,
     TOOL,
+    TWO_CALLS,
     USER,
     USER_WITH_PARTS,
     create_message,
@@ -73,6 +75,8 @@ class TemplateProbe:
         match type_:
             case "tool_use":
                 return self.writes_calls
+            case "further tool_use":
+                return self.writes_parallel_calls
             case "tool_result":
                 return self.writes_results
             case "thinking":
@@ -84,6 +88,12 @@ class TemplateProbe:
     def writes_calls(self) -> bool:
         """True if the template writes tool calls."""
         return self.writes([USER, CALL, RESULT], "probe_tool", "Firstword", tools=[TOOL])
+
+    @cached_property
+    def writes_parallel_calls(self) -> bool:
+        """True if the template writes two tool calls of one message."""
+        messages = [USER, TWO_CALLS, RESULT, SECOND_RESULT]
+        return self.writes(messages, "Firstword", "Secondword", tools=[TOOL])
 
     @cached_property
     def writes_results(self) -> bool:

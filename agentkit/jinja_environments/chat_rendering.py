@@ -139,10 +139,10 @@ def _render(code: ChatTemplateCode, values: dict[str, Any], name: str) -> Render
         return Rendering(_render_text(code.template, values, name))
     rendering, is_certain = _render_marked(code, values, MARKS, name)
     if not is_certain:  # a value contains a mark, or a filter changed a mark
-        rendering, _ = _render_marked(code, values, choose_marks(values), name)
-    if code.captures_spans:
+        rendering, is_certain = _render_marked(code, values, choose_marks(values), name)
+    if code.captures_spans or not is_certain:
         text = _render_text(code.template, values, name)
-        return rendering if rendering.text == text else Rendering(text)
+        return rendering if is_certain and rendering.text == text else Rendering(text)
     return rendering
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from agentkit.jinja_environments.generation_spans import NO_MARKS
 from agentkit.jinja_environments.limits import DICT
 
 __all__ = ["ChatVariables", "REASONING_KEYS", "build_values"]
@@ -34,13 +35,17 @@ class ChatVariables(NamedTuple):
 
 
 def build_values(chat: ChatVariables) -> dict[str, Any]:
-    """Returns the variables of a chat template by name, with the messages as transformers passes them."""
+    """Returns the variables of a chat template by name, with the messages as transformers passes them.
+
+    With these variables, the template prints no marks of spans.
+    """
     return {
         "messages": [_prepare_message(message) for message in chat.messages],
         "tools": chat.tools,
         "documents": chat.documents,
         "add_generation_prompt": chat.add_generation_prompt,
         **chat.others,
+        **NO_MARKS,
     }
 
 

@@ -7,13 +7,12 @@ Both functions import jinja2, which is an optional package. The modules that imp
 from __future__ import annotations
 
 from importlib import import_module
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 from agentkit.errors import MissingExtraError
 from agentkit.jinja_environments.filters import write_chat_json, write_json, write_yaml
 from agentkit.jinja_environments.functions import TemplateDict, check_printable, create_clock, raise_error
-from agentkit.jinja_environments.generation_spans import SPAN_END, SPAN_START
+from agentkit.jinja_environments.generation_spans import NO_MARKS
 from agentkit.jinja_environments.yaml_texts import import_yaml
 
 if TYPE_CHECKING:
@@ -92,9 +91,7 @@ def model_environment() -> ImmutableSandboxedEnvironment:
             "dict": TemplateDict(),
             "raise_exception": raise_error,
             "strftime_now": create_clock(),
-            # These iterators print nothing. A caller that needs spans passes other iterators.
-            SPAN_START: repeat(""),
-            SPAN_END: repeat(""),
+            **NO_MARKS,
         },
         extensions=["jinja2.ext.loopcontrols", GenerationBlock],
     )

@@ -20,7 +20,16 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any, Final, cast
 
-__all__ = ["MARKS", "SPAN_END", "SPAN_START", "choose_marks", "count_marks", "create_mark_printer", "remove_marks"]
+__all__ = [
+    "MARKS",
+    "NO_MARKS",
+    "SPAN_END",
+    "SPAN_START",
+    "choose_marks",
+    "count_marks",
+    "create_mark_printer",
+    "remove_marks",
+]
 
 SPAN_START: Final = "0_span_start"
 """Name of the iterator whose next character is printed at the start of each block `generation`.
@@ -29,6 +38,9 @@ The name starts with a digit, so that templates cannot read the variable.
 """
 SPAN_END: Final = "0_span_end"
 """Name of the iterator whose next character is printed at the end of each block `generation`."""
+
+NO_MARKS: Final[Mapping[str, Any]] = {SPAN_START: repeat(""), SPAN_END: repeat("")}
+"""Values of the two variables for a rendering without marks."""
 
 MARKS: Final = ("\x02", "\x03")
 """Characters at the start and at the end of a span, if no value contains them."""

@@ -15,7 +15,7 @@ from agentkit.messages.blocks import Block, TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.training.rendered_sample import RenderedSample
 from agentkit.training.text_differences import find_difference
-from agentkit.training.text_spans import Span, subtract_spans
+from agentkit.training.text_spans import Span, intersect_spans, subtract_spans
 
 __all__ = ["find_blocks", "find_joint_span", "get_block_text", "get_content", "remove_blocks"]
 
@@ -52,9 +52,20 @@ def find_blocks(rendered: RenderedSample, index: int, numbers: Collection[int]) 
             continue
         if span:
             spans[number] = previous = span
-    if last in spans and index in rendered.reply_indexes:
-        spans[last] = spans[last][0], rendered.find_reply_spans(index)[-1][1]
-    return [part for number in numbers if number in spans for part in _cut_inner(spans[number], spans.values())]
+    selected = [number for number in numbers if number in spans]
+    if not selected:
+        return []
+    try:
+        reply = rendered.find_reply_spans(index) if index in rendered.reply_indexes else []
+    except MessageError:  # later messages change the text of the reply
+        if last in selected:
+            raise
+        reply = []
+    if reply and last in spans:
+        spans[last] = spans[last][0], reply[-1][1]
+    parts = [part for number in selected for part in _cut_inner(spans[number], spans.values())]
+    # Without a block, the template can also change texts outside of the reply.
+    return intersect_spans(parts, reply) if reply else parts
 
 
 def _cut_inner(span: Span, others: Iterable[Span]) -> list[Span]:

@@ -107,6 +107,6 @@ def _is_never_written(template: ChatTemplate, msg: Msg, block: Block) -> bool:
         case "thinking":
             return bool(block.thinking.strip()) and not (report.call_thinking if has_calls else report.thinking)
         case "tool_use":
-            return False
+            return not report.parallel_calls and block is not msg.tool_uses[0]
         case _:
             return block.type not in report.media

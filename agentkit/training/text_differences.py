@@ -63,7 +63,11 @@ def find_difference(
         return (start, end) if start < end else None
     limit = max((limit for limit in start_limits if limit <= start), default=0)
     if previous_span[0] < start:
-        limit = max(limit, previous_span[1] if previous_span[1] <= start else previous_span[0])
+        other_start = previous_span[0] + removed_length
+        is_removed = previous_span[1] < other_start and (
+            text[previous_span[0] : start] == text[other_start : start + removed_length]
+        )
+        limit = max(limit, previous_span[0] if is_removed else min(previous_span[1], start))
     best = _cut_previous((start, start + removed_length), previous_span)
     while start > limit and text[start - 1] == text[start + removed_length - 1]:
         start -= 1

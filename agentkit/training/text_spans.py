@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, TypeAlias, cast
 
-__all__ = ["Span", "merge_spans", "skip_space", "subtract_spans"]
+__all__ = ["Span", "intersect_spans", "merge_spans", "skip_space", "subtract_spans"]
 
 _SPACE: Final = re.compile(r"\s*")
 
@@ -43,6 +43,12 @@ def subtract_spans(spans: Iterable[Span], excluded: Iterable[Span]) -> list[Span
         if start < end:
             remaining.append((start, end))
     return remaining
+
+
+def intersect_spans(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
+    """Returns the parts of `spans` that are also in `others`, in order."""
+    merged = merge_spans(spans)
+    return subtract_spans(merged, subtract_spans(merged, others))
 
 
 def skip_space(text: str, position: int) -> int:

@@ -179,6 +179,21 @@ def test_a_span_inside_a_macro_or_a_variable_has_its_place(source: str) -> None:
     assert rendered.text[start:end].strip().lower() == "there."
 
 
+def test_a_template_that_writes_the_characters_of_marks_keeps_its_text() -> None:
+    source = "\U0010ff00{% generation %}a{{ messages[0].content }}{% endgeneration %}\U0010ff01"
+    rendered = ChatTemplate(source).render([Msg("Bob", "\x02", "user")])
+    assert (rendered.text, rendered.spans) == ("\U0010ff00a\x02\U0010ff01", ())
+    assert ChatTemplate(source).render([USER]).spans == ((1, 8),)
+
+
+def test_a_variable_cannot_replace_the_marks_of_spans() -> None:
+    source = "{% set text %}{% generation %}a{% endgeneration %}{% endset %}{{ text }}{{ messages[0].content }}"
+    names = {"0_span_start": "x", "0_span_end": "y"}
+    for template in (ChatTemplate(source, special_tokens=names), ChatTemplate(source)):
+        rendered = template.render([USER], **names)
+        assert (rendered.text, rendered.spans) == ("aWhere?", ((0, 1),))
+
+
 def test_a_filter_that_sees_the_marks_of_spans_gets_the_text_without_them() -> None:
     source = "{% set x %}{% generation %}{{ messages[0].content }}{% endgeneration %}{% endset %}{{ x | length }}"
     rendered = ChatTemplate(source).render([REPLY])

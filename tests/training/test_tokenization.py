@@ -144,6 +144,54 @@ def test_a_block_does_not_have_the_weight_of_a_text_that_the_template_moves() ->
     assert list_trained(tokenize(sample, template, encode)) == [call, "<|wait|>"]
 
 
+def test_a_block_is_whole_if_the_next_block_ends_with_the_same_text() -> None:
+    template = ChatTemplate(
+        "{% for m in messages %}<|{{ m.role }}|>{{ '\n' + m.content if m.content else '' }}{% for c in m.tool_calls "
+        "or [] %}{{ '\n<call>\n' + (c.function | tojson) + '\n</call>' }}{% endfor %}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+    )
+    cities = ("Paris", "Tunis")
+    calls = [ToolUseBlock(f"c{city}", "look", {"q": city}) for city in cities]
+    first, second = (f'<call>\n{{"name": "look", "arguments": {{"q": "{city}"}}}}\n</call>' for city in cities)
+    reply = Msg("Friday", [TextBlock("Ok."), *calls], "assistant")
+    assert train([MSGS[1], reply], template, [None, [1, 0, 0]]) == ["Ok.\n"]
+    assert train([MSGS[1], reply], template, [None, [0, 1, 0]]) == [first]
+    assert train([MSGS[1], reply], template, [None, [0, 0, 1]]) == [f"{second}<|end|>"]
+
+
+def test_a_block_does_not_have_texts_of_later_messages_that_need_the_block() -> None:
+    template = ChatTemplate(
+        "{% for m in messages %}{% if m.role != 'tool' or messages[loop.index0 - 1].tool_calls %}<|{{ m.role }}|>"
+        "{% for c in m.tool_calls or [] %}<|call|>{{ c.function | tojson }}{% endfor %}{{ m.content }}<|end|>"
+        "{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    reply = Msg("Eve", [ToolUseBlock("c1", "look", {}), TextBlock("Wait.")], "assistant")
+    sample = Sample([MSGS[1], reply, MSGS[3]], weights=[None, (1, 0), None], viewer="Friday")
+    call = '<|call|>{"name": "look", "arguments": {}}'
+    assert list_trained(tokenize(sample, template, encode)) == [call]
+
+
+def test_an_omitted_block_is_a_loss_if_later_messages_change_its_reply() -> None:
+    reply = Msg("Eve", [ThinkingBlock("Hm."), TextBlock("There.")], "assistant")
+    done = Msg("Friday", "Done.", "assistant")
+    sample = Sample([MSGS[1], reply, MSGS[1], done], weights=[None, (1, None), None, None], viewer="Friday")
+    tokenized = tokenize(sample, THINKING, encode)
+    assert list_trained(tokenized) == ["Done.<|im_end|>"]
+    assert [place for place, _ in tokenized.losses] == ["msgs[1].content[0]"]
+
+
+def test_a_call_is_a_loss_if_the_template_writes_only_the_first_call() -> None:
+    template = ChatTemplate(
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.tool_calls %}<|call|>{{ m.tool_calls[0].function | tojson }}"
+        "{% endif %}{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    calls = [ToolUseBlock(f"c{number}", "look", {"q": number}) for number in (1, 2)]
+    results = [ToolResultBlock(f"c{number}", "look", "look around") for number in (1, 2)]
+    msgs = [MSGS[1], Msg("Friday", calls, "assistant"), Msg("tool", results, "system"), MSGS[4]]
+    assert [place for place, _ in tokenize(Sample(msgs), template, encode).losses] == ["msgs[1].content[1]"]
+    assert [item.place for item in template.render(msgs).omitted] == ["msgs[1].content[1]"]
+
+
 def test_a_block_of_a_user_is_trained_if_the_template_refuses_the_prompt_of_the_reply() -> None:
     refusal = "{%- if messages | length == 1 %}{{ raise_exception('no reply') }}{% endif %}"
     template = ChatTemplate(
