@@ -29,8 +29,7 @@ def find_blocks(rendered: RenderedSample, index: int, numbers: Collection[int]) 
     For each block, the conversation is rendered with and without the block. The span is the difference between the
     two texts, without the texts of other blocks. The stop token of a reply belongs to the last block.
 
-    Adjacent blocks can begin and end with the same texts, so no span begins before the end of the span of the
-    previous block.
+    Adjacent blocks can begin and end with the same texts, so no span begins before the end of the previous span.
 
     Args:
         rendered: Rendered conversation.
@@ -40,19 +39,8 @@ def find_blocks(rendered: RenderedSample, index: int, numbers: Collection[int]) 
     Raises:
         MessageError: The template refuses the conversation without one of the blocks.
     """
-    spans: dict[int, Span] = {}
-    previous = (0, 0)
-    last = len(rendered.sample.msgs[index].blocks) - 1
-    for number in range(last + 1) if numbers else ():
-        try:
-            span = find_joint_span(rendered, index, [number], previous)
-        except MessageError:
-            if number in numbers:
-                raise
-            continue
-        if span:
-            spans[number] = previous = span
-    selected = [number for number in numbers if number in spans]
+    spans = _find_spans(rendered, index, numbers) if numbers else {}
+    selected, last = [number for number in numbers if number in spans], len(rendered.sample.msgs[index].blocks) - 1
     if not selected:
         return []
     try:
@@ -68,23 +56,56 @@ def find_blocks(rendered: RenderedSample, index: int, numbers: Collection[int]) 
     return intersect_spans(parts, reply) if reply else parts
 
 
+def _find_spans(rendered: RenderedSample, index: int, numbers: Collection[int]) -> dict[int, Span]:
+    """Returns a dict that maps the indexes of all blocks of a message to their spans.
+
+    Blocks without a text are omitted.
+
+    Raises:
+        MessageError: The template refuses the conversation without a block at one of the indexes `numbers`.
+    """
+    others: dict[int, str] = {}
+    for number in range(len(rendered.sample.msgs[index].blocks)):
+        try:
+            others[number] = _render_without(rendered, index, [number])
+        except MessageError:
+            if number in numbers:
+                raise
+
+    def find(order: Iterable[int]) -> dict[int, Span]:
+        spans: dict[int, Span] = {}
+        previous = (0, 0)
+        for number in order:
+            if span := _compare(rendered, index, [number], others[number], previous):
+                spans[number] = previous = span
+        return spans
+
+    spans = find(others)
+    order = sorted(spans, key=lambda number: spans[number])
+    return spans if order == [*spans] else find(order)  # a template can write the blocks in a different order
+
+
 def _cut_inner(span: Span, others: Iterable[Span]) -> list[Span]:
     """Returns the parts of a span outside of all smaller spans that the span contains."""
     inner = [other for other in others if span != other and span[0] <= other[0] and other[1] <= span[1]]
     return subtract_spans([span], inner)
 
 
-def find_joint_span(
-    rendered: RenderedSample, index: int, numbers: Collection[int], previous_span: Span = (0, 0)
-) -> Span | None:
+def find_joint_span(rendered: RenderedSample, index: int, numbers: Collection[int]) -> Span | None:
     """Returns the span of the text that the template writes for several blocks of a message.
 
-    Returns None if there is no such text. The arguments are described at `find_blocks` and `find_difference`.
+    Returns None if there is no such text. The arguments are those of `find_blocks`.
 
     Raises:
         MessageError: The template refuses the conversation without the blocks.
     """
-    other = _render_without(rendered, index, numbers)
+    return _compare(rendered, index, numbers, _render_without(rendered, index, numbers))
+
+
+def _compare(
+    rendered: RenderedSample, index: int, numbers: Collection[int], other: str, previous_span: Span = (0, 0)
+) -> Span | None:
+    """Returns the span of the text that `other`, the text without the blocks, does not contain."""
     content = get_content(rendered, index, numbers)
     # The text of a block in a reply does not begin before the reply.
     is_reply = index in rendered.reply_indexes

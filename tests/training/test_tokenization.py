@@ -146,8 +146,9 @@ def test_a_block_does_not_have_the_weight_of_a_text_that_the_template_moves() ->
 
 def test_a_block_is_whole_if_the_next_block_ends_with_the_same_text() -> None:
     template = ChatTemplate(
-        "{% for m in messages %}<|{{ m.role }}|>{{ '\n' + m.content if m.content else '' }}{% for c in m.tool_calls "
-        "or [] %}{{ '\n<call>\n' + (c.function | tojson) + '\n</call>' }}{% endfor %}<|end|>{% endfor %}"
+        "{% for m in messages %}<|{{ m.role }}|>{{ '\n' + m.content if m.content else '' }}"
+        "{% for c in m.tool_calls or [] %}{{ '\n<call>\n' + (c.function | tojson) + "
+        "'\n</call>' }}{% endfor %}<|end|>{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
     )
     cities = ("Paris", "Tunis")
@@ -157,6 +158,14 @@ def test_a_block_is_whole_if_the_next_block_ends_with_the_same_text() -> None:
     assert train([MSGS[1], reply], template, [None, [1, 0, 0]]) == ["Ok.\n"]
     assert train([MSGS[1], reply], template, [None, [0, 1, 0]]) == [first]
     assert train([MSGS[1], reply], template, [None, [0, 0, 1]]) == [f"{second}<|end|>"]
+
+
+def test_a_call_that_the_template_writes_after_a_text_is_whole() -> None:
+    reply = Msg("Friday", [ToolUseBlock("c1", "look", {"q": 1}), TextBlock("<b>Hi</b>")], "assistant")
+    call = '<tool_call>{"name": "look", "arguments": {"q": 1}}</tool_call>'
+    for weight, trained in {(1, 0): call, (0, 1): "<b>Hi</b>"}.items():
+        sample = Sample([MSGS[1], reply], [look], weights=[None, weight], viewer="Eve")
+        assert list_trained(tokenize(sample, UNMARKED, encode))[:1] == [trained]
 
 
 def test_a_block_does_not_have_texts_of_later_messages_that_need_the_block() -> None:
@@ -182,8 +191,9 @@ def test_an_omitted_block_is_a_loss_if_later_messages_change_its_reply() -> None
 
 def test_a_call_is_a_loss_if_the_template_writes_only_the_first_call() -> None:
     template = ChatTemplate(
-        "{% for m in messages %}<|{{ m.role }}|>{% if m.tool_calls %}<|call|>{{ m.tool_calls[0].function | tojson }}"
-        "{% endif %}{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.tool_calls %}<|call|>"
+        "{{ m.tool_calls[0].function | tojson }}{% endif %}{{ m.content }}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
     )
     calls = [ToolUseBlock(f"c{number}", "look", {"q": number}) for number in (1, 2)]
     results = [ToolResultBlock(f"c{number}", "look", "look around") for number in (1, 2)]
