@@ -46,7 +46,7 @@ class ConversationRenderer:
         **variables: Further variables of the template. All other arguments are those of `ChatTemplate.render`.
 
     Attributes:
-        source: Text of the template. Empty if a function writes the text.
+        source: Text of the template. Empty if the template is a Python function.
         chat: Variables of the template, without a generation prompt.
 
     Raises:
@@ -126,8 +126,8 @@ class ConversationRenderer:
 
         Args:
             add_generation_prompt: As for `render`.
-            continued: Key of the last message whose value the model continues. None if the text ends after the
-                last message.
+            continued: Key in the last message. The model continues the value of this key. None if the text ends
+                after the last message.
 
         Raises:
             TemplateError: As for `render`.

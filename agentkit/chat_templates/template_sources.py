@@ -74,8 +74,8 @@ class TemplateSources:
         Args:
             source: Text of the template, from `choose_source`.
             chat: Messages and other variables.
-            continued: Key of the last message whose value the model continues. None if the text ends after the
-                last message.
+            continued: Key in the last message. The model continues the value of this key. None if the text ends
+                after the last message.
 
         Raises:
             TemplateError: The template refuses the messages, its function fails, or the text exceeds a limit or

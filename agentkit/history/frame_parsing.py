@@ -21,7 +21,7 @@ Rendered: TypeAlias = Plan | str | Iterable[str | Mapping[str, Any] | TextBlock]
 
 
 def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool = False) -> list[tuple[str, str]]:
-    r"""Parses history frames with escaped texts. Returns a (speaker, text) pair for each line.
+    r"""Parses history frames with escaped texts. Returns a (speaker, text) pair for each message.
 
     For a Plan, only the frames that the history policy wrote are parsed. Other text that looks like a frame is
     ignored. The arguments `tag` and `timestamps` are ignored, because the Plan contains both options.
@@ -36,7 +36,7 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
     Args:
         rendered: A Plan, a string, or the parts of one frame in order.
         tag: The name of the tags around each frame.
-        timestamps: True if each line begins with `[TIMESTAMP] `.
+        timestamps: True if each message begins with `[TIMESTAMP] `.
 
     Raises:
         OptionError: If the plan's history policy writes plain frames, which have no escaping and cannot be parsed.

@@ -21,7 +21,7 @@ def mark_continued_text(messages: list[dict[str, Any]], key: str, source: str, n
 
     Args:
         messages: Messages as the template receives them.
-        key: Key of the last message whose value the model continues.
+        key: Key in the last message. The model continues the value of this key.
         source: Text of the template.
         name: Name of the template in errors.
 

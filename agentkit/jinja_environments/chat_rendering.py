@@ -71,8 +71,8 @@ def render_chat(
         source: Text of the template.
         chat: Variables of the template.
         name: Name of the template in errors.
-        continued: Key of the last message whose value the model continues, such as `content`. The text then ends
-            after this value. None if the text ends after the last message.
+        continued: Key in the last message, such as `content`. The model continues the value of this key, so the
+            text ends after this value. None if the text ends after the last message.
 
     Raises:
         TemplateError: The template is invalid, refuses the messages, or exceeds a limit. With `continued`, also if

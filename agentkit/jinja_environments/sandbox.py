@@ -61,9 +61,9 @@ class BoundedTemplate(Template):
 
 
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox that limits the steps and the size of a rendering. There are no random functions.
+    """Sandbox that limits the steps and the size of a rendering, and has no functions with random results.
 
-    For types that are neither in `readable_types` nor in `hidden_types`, the rules of jinja's sandbox apply.
+    For types that are neither in `readable_types` nor in `hidden_types`, the rules of the base class apply.
 
     Args:
         filters: Further filters by name.

@@ -228,7 +228,7 @@ class BoundedCodeGenerator(CodeGenerator):
         self.write(f" is dict and {key!r} in {value} else {function}({value}, {key!r}))")
 
     def _write_method_call(self, node: nodes.Call, method: Any, frame: Frame) -> None:
-        """Writes code that calls a method of a text or dict directly. Jinja's sandbox calls other methods."""
+        """Writes code that calls a method of a text or dict directly, or any other method in the sandbox."""
         owner, name = self.temporary_identifier(), method.attr
         if name in FREE_METHODS and _is_constant(node.args):
             self._write_call(f"({owner}.{name}(", frame, *node.args)

@@ -93,7 +93,7 @@ def read_native_outputs(fields: Iterable[SignatureField], msg: Msg) -> dict[str,
 
 
 def get_absent_value(field: SignatureField, msg: Msg) -> Any:
-    """Returns the value of an output that should be outside the text of a reply, but is absent.
+    """Returns the value of an output that comes from thinking or tool calls, if the reply contains none of these.
 
     The value is the default of the output, or else an empty value.
 

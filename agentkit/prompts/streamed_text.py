@@ -59,7 +59,7 @@ class StreamedText:
         return ""
 
     def _open_next(self) -> str:
-        """Returns the text that arrived for the next blocks, up to the first block that has not ended."""
+        """Returns the text that arrived for the next blocks, including the first block that has not ended."""
         texts: list[str] = []
         while self._waiting:
             self._current = min(self._waiting)

@@ -57,7 +57,7 @@ def find_reply_losses(
         train_thinking: False if no thinking is trained. Thinking is then not reported.
     """
     sample, text = rendered.sample, "".join([rendered.text[start:end] for start, end in trained])
-    # `TemplateReport` describes the template without additional variables, which can change what is written.
+    # `TemplateReport` describes the template without additional variables. These can change the rendered text.
     has_report = not sample.variables.keys() - {"now", "on_special_tokens"}
     current, first, position = -1, 0, 0
     for index, number, block in _list_trained_blocks(sample, train_on):

@@ -32,8 +32,8 @@ def find_difference(
 
     Returns None if there is no such part.
 
-    The comparison of the texts can allow several spans. The function returns the first span that contains
-    `content`, or the last span if no span contains `content`.
+    If the characters at the ends of the part repeat, several spans are possible. The function returns the first
+    span that contains `content`, or the last span if no span contains `content`.
 
     Args:
         text: Text with the part.
@@ -41,8 +41,9 @@ def find_difference(
         content: Text that the part should contain, such as the text of a block.
         start_limits: Positions in `text`, such as the starts of replies. The part does not begin before the last
             of these positions that is at or before the first difference between the texts.
-        previous_span: Span of the previous block. The part does not begin before the end of this span, unless
-            the template also omits the previous block in `other`. The result then begins after the previous span.
+        previous_span: Span of the previous block. The returned span begins at or after the end of this span. If
+            `other` also lacks the previous block, the missing part contains both blocks. The returned span then
+            contains only the text after `previous_span`.
 
     Example:
         >>> text, other = "<p>1</p><p>2</p>", "<p>1</p>"

@@ -188,7 +188,7 @@ def test_a_template_that_writes_the_characters_of_marks_keeps_its_text() -> None
 
 def test_a_variable_cannot_replace_the_marks_of_spans() -> None:
     source = "{% set text %}{% generation %}a{% endgeneration %}{% endset %}{{ text }}{{ messages[0].content }}"
-    names = {"0_span_start": "x", "0_span_end": "y"}
+    names: Any = {"0_span_start": "x", "0_span_end": "y"}
     for template in (ChatTemplate(source, special_tokens=names), ChatTemplate(source)):
         rendered = template.render([USER], **names)
         assert (rendered.text, rendered.spans) == ("aWhere?", ((0, 1),))

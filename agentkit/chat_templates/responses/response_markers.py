@@ -90,7 +90,7 @@ class MarkerPattern:
 
         Args:
             text: Text in which to search.
-            start: Index of the first character.
+            start: Index at which the search starts.
             end: Index after the last character.
             is_end: True if no further text follows.
 
@@ -220,14 +220,15 @@ class MarkerFinder:
 
         Args:
             text: Text in which to search.
-            start: Index of the first character.
+            start: Index at which the search starts.
             is_end: True if no further text follows.
             skips_empty: True to ignore an empty match at `start`, which an earlier search has returned.
 
         Returns:
-            The first marker, and the number of characters before this marker. If several markers start at the same
-            index, the result has the longest of them. If no marker is complete: None, and the number of characters
-            before the first possible start of a marker. The caller must buffer the characters from there on.
+            The first marker, and the number of characters between `start` and this marker. If several markers
+            start at the same index, the result has the longest of them. If no marker is complete: None, and the
+            number of characters between `start` and the first possible start of a marker. The caller must buffer
+            the text from this possible start on.
         """
         if is_end or len(text) - start > self._cached_length:
             return self._search_windows(text, start, is_end=is_end, skips_empty=skips_empty)

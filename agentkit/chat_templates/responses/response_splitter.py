@@ -51,7 +51,7 @@ class ResponseSplitter(ABC):
         self._length = 0  # number of characters in `_buffer`
         self._next_search = 0  # value of `_length` at which the buffered text is searched again
         self._context: str = ""
-        self._skips_empty = False  # True after a marker without text, until further text is processed
+        self._skips_empty = False  # True after an empty match of a marker, until further text is processed
         self.consumed: list[str] = []
         self.outside: list[str] = []
         self.text_after_end: list[str] = []

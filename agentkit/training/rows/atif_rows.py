@@ -73,8 +73,8 @@ class _StepReader:
     Attributes:
         agent: Column `agent` of the row.
         msgs: Messages of the steps that were read.
-        weights: Weights of the messages. By default, a step of the agent that no model wrote, or that was copied
-            from another trajectory, has the weight 0.
+        weights: Training weights of the messages. A step of the agent has the weight 0 if no model wrote the step,
+            or if the step was copied from another trajectory.
         tokens: Maps the message index of a reply to its recorded token ids.
     """
 
