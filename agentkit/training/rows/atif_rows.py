@@ -74,7 +74,7 @@ class _StepReader:
         agent: Column `agent` of the row.
         msgs: Messages of the steps that were read.
         weights: Training weights of the messages. A step of the agent has the weight 0 if no model wrote the step,
-            or if the step was copied from another trajectory.
+            or if the step was copied from another trajectory, unless the row has a weight for the step.
         tokens: Maps the message index of a reply to its recorded token ids.
     """
 
