@@ -165,7 +165,16 @@ def export(source: str, target: str) -> None:
     """Converts a file, and prints the largest resident size of this process in megabytes."""
     with Path(source).open(encoding="utf-8") as rows, Path(target).open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in dump_rows("trl", load_rows("openai", rows)))
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024)
+    print(_read_largest_size() / 1_024)
+
+
+def _read_largest_size() -> int:
+    """Returns the largest resident size of this process in kilobytes."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # On Linux, `ru_maxrss` also has the size of the parent process at the start of this process.
+    return int(status.read_text("ascii").partition("VmHWM:")[2].split()[0])
 
 
 def measure_export(megabytes: int) -> float:
