@@ -14,6 +14,7 @@ from agentkit.chat_templates.omitted_texts import find_omitted_texts
 from agentkit.chat_templates.prompt_end import find_prompt_end
 from agentkit.chat_templates.rendered_chat import RenderedChat
 from agentkit.chat_templates.template_messages import (
+    CALL_TYPES,
     ConvertedMessages,
     adapt_message,
     convert_messages,
@@ -67,8 +68,9 @@ class ConversationRenderer:
         chat_template: str | None = None,
         **variables: Any,
     ) -> None:
-        check_names("render()", variables.keys() & {"messages"}, ())
-        check_names("render()", variables.keys() & {"strftime_now"}, (), "Pass the time as `now`.")
+        if variables:
+            check_names("render()", variables.keys() & {"messages"}, ())
+            check_names("render()", variables.keys() & {"strftime_now"}, (), "Pass the time as `now`.")
         check_option("now", now, datetime | None)
         check_choice("on_special_tokens", on_special_tokens, ("keep", "raise", "space"))
         self._template = template
@@ -76,6 +78,7 @@ class ConversationRenderer:
         self._guard = guard = template.create_guard(on_special_tokens)
         self.source = template.choose_source(chat_template, bool(tools))
         self._converted = self._convert(msgs)
+        self._types = {type_ for _, _, type_ in self._converted.texts}
         tool_schemas, document_values = convert_tools(as_tools(tools)), _read_documents(documents)
         if guard:
             tool_schemas = guard.protect_json(tool_schemas, "tools")
@@ -103,7 +106,7 @@ class ConversationRenderer:
         """
         if self._template.function is not None:
             return messages
-        probe, has_calls = self._template.probe, any("tool_calls" in message for message in messages)
+        probe, has_calls = self._template.probe, not CALL_TYPES.isdisjoint(self._types)
         needs_parts, needs_text_arguments = probe.needs_parts, has_calls and probe.needs_text_arguments
         if not (needs_parts or needs_text_arguments):
             return messages
@@ -140,8 +143,9 @@ class ConversationRenderer:
 
         text, spans = rendering = render(chat)
         converted, probe = self._converted, self._template.probe
-        never_written = self._list_never_written({type_ for _, _, type_ in converted.texts})
-        omitted = find_omitted_texts(text, converted.texts, never_written, self.source, self._msgs, render_msgs)
+        omitted = find_omitted_texts(
+            text, converted.texts, self._list_never_written(), self.source, self._msgs, render_msgs
+        )
         return RenderedChat(
             text,
             spans,
@@ -151,14 +155,14 @@ class ConversationRenderer:
             spaced_places=tuple(dict.fromkeys(self._guard.places)) if self._guard else (),
         )
 
-    def _list_never_written(self, types: set[str]) -> list[str]:
+    def _list_never_written(self) -> list[str]:
         """Returns the types of blocks that the template never writes.
 
         The list is empty if the caller passed variables, because variables can change what the template writes.
         """
-        if types <= {"text"} or self.chat.others.keys() - {*self._template.special_tokens, "strftime_now"}:
+        if self._types <= {"text"} or self.chat.others.keys() - {*self._template.special_tokens, "strftime_now"}:
             return []
-        return [type_ for type_ in sorted(types) if not self._template.probe.writes_block(type_)]
+        return [type_ for type_ in sorted(self._types) if not self._template.probe.writes_block(type_)]
 
 
 def _read_documents(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:

@@ -95,8 +95,8 @@ def _search_texts(
             # A missing text is searched for only once: searches are slow, and many blocks have the same tool name.
             missing.add(content)
             omitted.append(OmittedBlock(path, _REASON))
-        if is_certain and type_ not in CALL_TYPES:
-            is_certain = not (is_elsewhere or (len(content) <= _SHORT and _is_common(content, type_, source)))
+        if is_certain and (is_elsewhere or len(content) <= _SHORT) and type_ not in CALL_TYPES:
+            is_certain = not (is_elsewhere or _is_common(content, type_, source))
     return omitted, is_certain
 
 
