@@ -18,7 +18,7 @@ from agentkit.messages.message import Msg
 from agentkit.tools.error_marks import write_output
 from agentkit.tools.tool import Tool, declare_tool
 
-__all__ = ["CALL_TYPES", "BlockText", "ConvertedMessages", "adapt_message", "convert_messages", "convert_tools"]
+__all__ = ["BlockText", "CALL_TYPES", "ConvertedMessages", "adapt_message", "convert_messages", "convert_tools"]
 
 _LONGEST_TOKEN: Final = 200
 """Maximum length of the first part of a control token that is split between two texts, in characters."""
