@@ -83,7 +83,6 @@ class ChatTemplate(TemplateSources):
     __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_option("control_tokens", self.control_tokens, AbstractSet | list | tuple, "Pass a set of tokens.")
         for token in self.control_tokens:
             check_option("control_tokens", token, str, "Pass the texts of the tokens.")
@@ -103,6 +102,7 @@ class ChatTemplate(TemplateSources):
                 raise OptionError("tags", reason, "Use ChatTemplate.from_tags to create a template from tags.")
         for name, value in copies.items():
             object.__setattr__(self, name, value)
+        super().__post_init__()  # last, because it compiles the texts
 
     # -- sources -----------------------------------------------------------------------------------------------
 

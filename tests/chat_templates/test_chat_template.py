@@ -560,6 +560,7 @@ def test_invalid_messages_and_options_are_refused() -> None:
         (None, {"function": 5}, "function: expected Callable, got int 5. Pass a function that takes the messages"),
         ("a", {"name": 5}, "name: expected str, got int 5"),
         ("a", {"adds_bos": "yes"}, "adds_bos: expected bool, got str 'yes'"),
+        ("{% bad", {"adds_bos": "yes"}, "adds_bos: expected bool, got str 'yes'"),
         ("a", {"validates": "x"}, "validates: expected bool, got str 'x'"),
         ("a", {"response_template": 5}, "response_template: expected Mapping, got int 5"),
         ("a", {"tags": 5}, "tags: expected Mapping, got int 5"),

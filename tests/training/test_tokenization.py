@@ -163,9 +163,9 @@ def test_a_block_is_whole_if_the_next_block_ends_with_the_same_text() -> None:
 def test_a_call_that_the_template_writes_after_a_text_is_whole() -> None:
     reply = Msg("Friday", [ToolUseBlock("c1", "look", {"q": 1}), TextBlock("<b>Hi</b>")], "assistant")
     call = '<tool_call>{"name": "look", "arguments": {"q": 1}}</tool_call>'
-    for weight, trained in {(1, 0): call, (0, 1): "<b>Hi</b>"}.items():
+    for weight, trained in {(1, 0): [call], (0, 1): ["<b>Hi</b>", "<|im_end|>"]}.items():
         sample = Sample([MSGS[1], reply], [look], weights=[None, weight], viewer="Eve")
-        assert list_trained(tokenize(sample, UNMARKED, encode))[:1] == [trained]
+        assert list_trained(tokenize(sample, UNMARKED, encode)) == trained
 
 
 def test_a_block_does_not_have_texts_of_later_messages_that_need_the_block() -> None:
